@@ -85,7 +85,7 @@ func (b *Bins) LetGo(c *Chain, now time.Time) {
 	if c.Linger.LetGo(now) {
 		b.Stored.Unexplained()
 	}
-	if b.File(c); c.shelf == &b.Index.Idle {
+	if b.File(c); c.isIdle() {
 		b.Index.close(c)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/journal"
-	"binnacle/ingest/queue"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -84,10 +83,9 @@ type Chain struct {
 	*open
 
 	Phase phase
-	begun bool                // a bin has been opened since the chain is known here
-	ready bool                // the chain is in JournalIndex.Ready
-	place int32               // place in shelf
-	shelf *queue.Heap[*Chain] // filling, acting or idle of the index, nil for none of them
+	begun bool  // a bin has been opened since the chain is known here
+	ready bool  // the chain is in JournalIndex.Ready
+	rest  int32 // place in idle
 }
 
 // open is what a chain has while rows of it are in memory. Most chains are idle, and have closed instead.

@@ -12,13 +12,11 @@ import (
 type index struct {
 	// Wakes orders chains by when they have something to do without an event.
 	Wakes queue.Heap[*Chain]
-	// Filling orders chains by the offset that they hold back.
-	Filling queue.Heap[*Chain]
-	// Lagging orders the filling chains, too, by the position at which they are cut for holding it back.
+	// Holding orders chains by the offset that they hold back.
+	Holding queue.Heap[*Chain]
+	// Lagging orders the filling chains by the position at which they are cut for holding it back.
 	Lagging queue.Heap[*Chain]
-	// Acting orders the chains that are asked to be cut, or further on, by the offset that they hold back.
-	Acting queue.Heap[*Chain]
-	Idle   queue.Heap[*Chain] // without rows, not even lingering ones, by when they are forgotten
+	Idle    queue.Heap[*Chain] // without rows, not even lingering ones, by when they are forgotten
 
 	// Size classes the filling chains by how many bytes of memory they take.
 	Size sizeClasses
@@ -35,6 +33,7 @@ type index struct {
 
 // filing locates a chain with an open bin in the index.
 type filing struct {
+	hold   int32 // place in holding
 	wake   int32 // place in wakes
 	lag    int32 // place in lagging
 	wakeAt nanos
@@ -46,60 +45,31 @@ type filing struct {
 }
 
 func newIndex() index {
-	wake := func(c *Chain) *int32 { return &c.wake }
-	place := func(c *Chain) *int32 { return &c.place }
-	lag := func(c *Chain) *int32 { return &c.lag }
-	byOffset := func(a, b *Chain) bool { return a.First < b.First }
 	return index{
 		Size:      sizeClasses{classOf: func(c *Chain) *sizeClass { return &c.size }},
 		Shelvable: sizeClasses{classOf: func(c *Chain) *sizeClass { return &c.free }},
-		Wakes:     queue.NewHeap(wake, func(a, b *Chain) bool { return a.wakeAt < b.wakeAt }),
-		Filling:   queue.NewHeap(place, byOffset),
-		Lagging:   queue.NewHeap(lag, func(a, b *Chain) bool { return a.First+a.Budget < b.First+b.Budget }),
-		Acting:    queue.NewHeap(place, byOffset),
-		Idle:      queue.NewHeap(place, func(a, b *Chain) bool { return a.ForgetAt().Before(b.ForgetAt()) }),
+		Wakes:     queue.NewHeap(func(c *Chain) *int32 { return &c.wake }, func(c *Chain) int64 { return int64(c.wakeAt) }),
+		Holding:   queue.NewHeap(func(c *Chain) *int32 { return &c.hold }, func(c *Chain) int64 { return c.First }),
+		Lagging:   queue.NewHeap(func(c *Chain) *int32 { return &c.lag }, func(c *Chain) int64 { return c.First + c.Budget }),
+		Idle:      queue.NewHeap(func(c *Chain) *int32 { return &c.rest }, (*Chain).forgetAt),
 	}
 }
 
 // file puts a chain where it belongs after a transition.
 func (x *index) file(c *Chain) {
 	x.Count(c)
-	if shelf := x.shelf(c); shelf != c.shelf {
-		if c.shelf != nil {
-			c.shelf.Remove(c)
-		}
-		c.shelf = shelf
-	}
-	if c.shelf != nil {
-		c.shelf.Put(c)
-	}
-	if c.Phase == filling {
-		x.Lagging.Put(c)
-	} else {
-		x.Lagging.Remove(c)
-	}
+	x.Holding.Keep(c, c.Phase != idle)
+	x.Lagging.Keep(c, c.Phase == filling)
+	x.Idle.Keep(c, c.isIdle())
 	at, ok := c.wakes()
-	switch {
-	case !ok:
-		x.Wakes.Remove(c)
-	case c.wake == 0 || NanosOf(at) != c.wakeAt:
+	if ok {
 		c.wakeAt = NanosOf(at)
-		x.Wakes.Put(c)
 	}
+	x.Wakes.Keep(c, ok)
 }
 
-// shelf returns where a chain belongs by its phase.
-func (x *index) shelf(c *Chain) *queue.Heap[*Chain] {
-	switch {
-	case c.acting():
-		return &x.Acting
-	case c.Phase == filling:
-		return &x.Filling
-	case len(c.Linger) == 0:
-		return &x.Idle
-	}
-	return nil
-}
+// isIdle reports whether the chain has no rows, not even lingering ones.
+func (c *Chain) isIdle() bool { return c.Phase == idle && len(c.Linger) == 0 }
 
 // Count brings a chain's part in the totals up to date, which is enough when only its bin has grown.
 func (x *index) Count(c *Chain) {
@@ -177,24 +147,20 @@ func (x *index) Next() (at time.Time, ok bool) {
 
 // Floor returns the lowest offset that a chain holds back; ok is false for none.
 func (x *index) Floor() (offset int64, ok bool) {
-	for _, o := range []*queue.Heap[*Chain]{&x.Filling, &x.Acting} {
-		if o.Len() > 0 && (!ok || o.First().First < offset) {
-			offset, ok = o.First().First, true
-		}
+	if x.Holding.Len() == 0 {
+		return 0, false
 	}
-	return offset, ok
+	return x.Holding.First().First, true
 }
 
 // Below returns the chains that hold back an offset below the one given.
 func (x *index) Below(offset int64) (found []*Chain) {
-	for _, o := range []*queue.Heap[*Chain]{&x.Filling, &x.Acting} {
-		o.UpTo(func(c *Chain) bool { return c.First < offset }, func(c *Chain) { found = append(found, c) })
-	}
+	x.Holding.UpTo(func(c *Chain) bool { return c.First < offset }, func(c *Chain) { found = append(found, c) })
 	return found
 }
 
 // Open returns how many bins hold readings or have some on their way out.
-func (x *index) Open() int { return x.Filling.Len() + x.Acting.Len() }
+func (x *index) Open() int { return x.Holding.Len() }
 
 // wakes returns when the chain has something to do without an event: a bin is due, an attempt is made again, or rows
 // have lingered. ok is false for never.
@@ -218,14 +184,16 @@ const (
 	idleForOld = time.Hour
 )
 
-// ForgetAt returns when a chain that has had no rows since it was used is forgotten.
-func (c *Chain) ForgetAt() time.Time {
-	used := time.UnixMilli(c.Used)
+// forgetAt returns when a chain that has had no rows since it was used is forgotten, in ms.
+func (c *Chain) forgetAt() int64 {
 	if c.Used > c.Day.End()+telemetry.DayMillis {
-		return used.Add(idleForOld)
+		return c.Used + idleForOld.Milliseconds()
 	}
-	return used.Add(idleFor)
+	return c.Used + idleFor.Milliseconds()
 }
+
+// IsForgotten reports whether the chain has been idle for so long that it is hardly worth its memory.
+func (c *Chain) IsForgotten(now time.Time) bool { return now.UnixMilli() > c.forgetAt() }
 
 // sizeClasses has chains by some number of bytes, about: four classes to each doubling, so that the chains in a class
 // differ by a quarter at most. All takes constant time.

@@ -20,7 +20,7 @@ func newJournalIndex(cfg *Config) JournalIndex {
 	return JournalIndex{
 		On: cfg.Journal, Blocks: blocks, Times: newCarriedTimes(cfg, blocks),
 		Loose: queue.NewHeap(func(c *Chain) *int32 { return &c.Journaled.place },
-			func(a, b *Chain) bool { return a.Journaled.Loose < b.Journaled.Loose }),
+			func(c *Chain) int64 { return c.Journaled.Loose }),
 	}
 }
 

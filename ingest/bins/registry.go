@@ -90,7 +90,6 @@ func (b *Bins) Forget(c *Chain) {
 	b.Stored.forgotten(c)
 	b.Index.close(c)
 	b.Index.Idle.Remove(c)
-	c.shelf = nil
 	b.Bytes -= ChainBytes
 	c.Device.remove(c)
 	b.ForgetUnused(c.Device)

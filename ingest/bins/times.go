@@ -44,11 +44,11 @@ func newCarriedTimes(cfg *Config, blocks *journal.BlockIndex) carriedTimes {
 	return carriedTimes{
 		on: cfg.Journal && cfg.CatalogEvery >= 0, blocks: blocks, every: cfg.Hold,
 		owed: queue.NewHeap(func(o *OwedTimes) *int32 { return &o.place },
-			func(a, b *OwedTimes) bool { return a.from < b.from }),
+			func(o *OwedTimes) int64 { return o.from }),
 		loose: queue.NewHeap(func(o *OwedTimes) *int32 { return &o.loosePlace },
-			func(a, b *OwedTimes) bool { return a.loose < b.loose }),
+			func(o *OwedTimes) int64 { return o.loose }),
 		held: queue.NewHeap(func(d *Device) *int32 { return &d.carriedPlace },
-			func(a, b *Device) bool { return a.carriedAt < b.carriedAt }),
+			func(d *Device) int64 { return d.carriedAt }),
 	}
 }
 

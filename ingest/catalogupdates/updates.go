@@ -67,13 +67,12 @@ func New(cfg Config) Updates {
 	return Updates{
 		cfg:     cfg,
 		columns: columnSets{sets: map[uint64]*columns{}},
-		holding: queue.NewHeap(func(d *Device) *int32 { return &d.holdingPlace }, func(a, b *Device) bool {
-			x, _ := a.holdsBack()
-			y, _ := b.holdsBack()
-			return x < y
+		holding: queue.NewHeap(func(d *Device) *int32 { return &d.holdingPlace }, func(d *Device) int64 {
+			offset, _ := d.holdsBack()
+			return offset
 		}),
 		lookups: queue.NewHeap(func(d *Device) *int32 { return &d.lookupPlace },
-			func(a, b *Device) bool { return a.lookupAt < b.lookupAt }),
+			func(d *Device) int64 { return d.lookupAt }),
 	}
 }
 
@@ -111,11 +110,8 @@ func (u *Updates) Reset(d *Device) {
 
 // fileHolding adds a device to the devices that hold back the committed offset, or removes it.
 func (u *Updates) fileHolding(d *Device) {
-	if _, ok := d.holdsBack(); ok {
-		u.holding.Put(d)
-	} else {
-		u.holding.Remove(d)
-	}
+	_, ok := d.holdsBack()
+	u.holding.Keep(d, ok)
 }
 
 // Observe records what a reading shows of its device, and reports whether a name is new. The caller holds the lock.

@@ -79,11 +79,11 @@ func Devices(w *Worker) (n int) {
 	return n
 }
 
-// CountWork counts from now on how often the Worker compares two of its chains or devices, or shows one to a head.
+// CountWork counts from now on how often the Worker files one of its chains or devices, or shows one to a head.
 func CountWork(w *Worker) (count func() int) {
 	n := 0
 	x := &w.bins.Index
-	for _, o := range []*queue.Heap[*bins.Chain]{&x.Wakes, &x.Filling, &x.Lagging, &x.Acting, &x.Idle} {
+	for _, o := range []*queue.Heap[*bins.Chain]{&x.Wakes, &x.Holding, &x.Lagging, &x.Idle} {
 		countComparisons(o, &n)
 	}
 	for _, name := range []string{"lookups", "holding"} {
@@ -94,11 +94,11 @@ func CountWork(w *Worker) (count func() int) {
 }
 
 func countComparisons[T any](h *queue.Heap[T], n *int) {
-	before := (*func(a, b T) bool)(inside(h, "before").Addr().UnsafePointer())
-	less := *before
-	*before = func(a, b T) bool {
+	key := (*func(T) int64)(inside(h, "key").Addr().UnsafePointer())
+	of := *key
+	*key = func(x T) int64 {
 		*n++
-		return less(a, b)
+		return of(x)
 	}
 }
 

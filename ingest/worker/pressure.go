@@ -95,7 +95,7 @@ func (p *pressure) forgetUntil(wanted int64, may func(*bins.Chain) bool) (made i
 func (p *pressure) forgetIdle(now time.Time) {
 	p.w.bins.Lock()
 	defer p.w.bins.Unlock()
-	for p.w.bins.Index.Idle.Len() > 0 && now.After(p.w.bins.Index.Idle.First().ForgetAt()) {
+	for p.w.bins.Index.Idle.Len() > 0 && p.w.bins.Index.Idle.First().IsForgotten(now) {
 		p.w.bins.Forget(p.w.bins.Index.Idle.First())
 	}
 }

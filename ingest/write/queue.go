@@ -205,11 +205,11 @@ const hopeless = 10 * time.Minute
 // Abandon turns rows that can't be written into dead letters, first those of the largest chains, until there is room.
 func (w *Writer) Abandon(over int64, now time.Time) {
 	if now.Sub(w.Queue.searched) < time.Second {
-		return // it looks through all stalled chains
+		return // it looks through all chains
 	}
 	w.Queue.searched = now
 	var hold []*bins.Chain
-	w.bins.Index.Acting.UpTo(func(*bins.Chain) bool { return true }, func(c *bins.Chain) {
+	w.bins.Index.Holding.UpTo(func(*bins.Chain) bool { return true }, func(c *bins.Chain) {
 		if c.Phase == bins.Stalled && c.Doomed() {
 			over -= int64(bins.Size(&c.Flight.Rows))
 		} else if c.Phase == bins.Stalled && w.Queue.isHopeless(c, now) {

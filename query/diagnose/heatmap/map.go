@@ -343,9 +343,8 @@ type pair struct {
 type pairs struct{ queue.Heap[*pair] }
 
 func newPairs() pairs {
-	return pairs{queue.NewHeap(func(p *pair) *int32 { return &p.place }, func(a, b *pair) bool {
-		return cmp.Or(cmp.Compare(a.total, b.total), cmp.Compare(a.first, b.first)) < 0
-	})}
+	return pairs{queue.NewHeap(func(p *pair) *int32 { return &p.place },
+		func(p *pair) int64 { return int64(math.Float64bits(p.total)) })}
 }
 
 // offer adds a node and its neighbour, if they lie in the same physical partition.
