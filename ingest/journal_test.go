@@ -93,33 +93,6 @@ func TestRestartCutsNoBins(t *testing.T) {
 	require.Equal(t, journal.Commit{}, r.metadata(0), "nothing of the journal is needed any more")
 }
 
-// A journal that is gone, or that somebody else has made, costs reading the source again, and nothing else.
-func TestRecreatedJournalReplaysTheLog(t *testing.T) {
-	r := newRig(t, 2)
-	in := r.ingester(longHold)
-	stop := r.run(in)
-	for i := range 200 {
-		r.publish(i%2, r.message(fmt.Sprintf("d%d", i%20), past+int64(i), float64(i)))
-	}
-	require.Eventually(t, func() bool { _, reached := held(t, in); return reached == 200 }, patience,
-		time.Millisecond)
-	stop()
-	require.True(t, r.metadata(0).Counts())
-	r.deleteJournal()
-
-	in = r.ingester(longHold)
-	stop = r.run(in)
-	require.Eventually(t, func() bool { _, reached := held(t, in); return reached == 200 && in.CaughtUp() },
-		patience, time.Millisecond)
-	values, _ := held(t, in)
-	require.Equal(t, r.want, values)
-	stop()
-	require.False(t, r.metadata(0).Counts())
-	r.run(r.ingester(nil))
-	r.settled()
-	r.whole()
-}
-
 // An older binary, or an operator, commits without a word about the journal: the source is read from there.
 func TestCommitWithoutJournalMetadata(t *testing.T) {
 	r := newRig(t, 1)

@@ -2,14 +2,12 @@ package worker_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
-	"binnacle/binning/chunk"
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/bins"
@@ -383,68 +381,6 @@ func (f flaky) Publish(ctx context.Context, deadLetters []write.DeadLetter) erro
 		return err
 	}
 	return f.DeadLetterWriter.Publish(ctx, deadLetters)
-}
-
-// newer shows an older release the chunks as a newer one has written them: with a version and properties that it does
-// not know.
-type newer struct{ store.Writer }
-
-// Read returns store.Writer.
-func (n newer) Read(ctx context.Context, key sharding.Key, id, session string) ([]byte, store.Receipt, error) {
-	doc, r, err := n.Writer.Read(ctx, key, id, session)
-	if err != nil {
-		return doc, r, err
-	}
-	var all map[string]any
-	if err := json.Unmarshal(doc, &all); err != nil {
-		return nil, r, err
-	}
-	for _, name := range []string{"columns", "data", "time", "rows", "readings", "first"} {
-		delete(all, name)
-	}
-	all["v"], all["body"] = chunk.Version+7, map[string]any{"layout": "another", "columns": 3}
-	doc, err = json.Marshal(all)
-	return doc, r, err
-}
-
-// A fleet of ingesters is upgraded and downgraded under load: owners of both releases meet each other's chunks, and
-// all go on.
-func TestUpgradeAndDowngradeUnderLoad(t *testing.T) {
-	const seed = 31
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
-	for round := range ingesttest.Rounds(10, 2) {
-		w := newWorld(t, logOf(uint64(round), 80))
-		ctx := ingesttest.Deadline(t)
-		process := func() *ingest.Local {
-			older := rnd.IntN(2) == 0
-			return w.process(func(_ *ingest.Config, s *ingest.Stores) {
-				if older {
-					s.Chunks = newer{w.Chunks}
-				}
-			})
-		}
-		owners := []*ingest.Local{process()}
-		for owners[len(owners)-1].Position() < int64(len(w.log)) {
-			if rnd.IntN(8) == 0 && len(owners) < 8 {
-				owners = append(owners, process())
-			}
-			l := owners[rnd.IntN(len(owners))]
-			for range 1 + rnd.IntN(5) {
-				if at := l.Position(); at < int64(len(w.log)) {
-					require.NoError(t, l.Take(ctx, w.log[at]))
-				}
-			}
-			w.now = w.now.Add(time.Duration(rnd.IntN(3000)) * time.Millisecond)
-			require.NoError(t, l.Step(ctx))
-		}
-		for i := range owners {
-			require.NoError(t, owners[len(owners)-1-i].Finish(ctx))
-		}
-		w.commitFloor(owners[len(owners)-1])
-		require.Positive(t, w.conflicts())
-		w.check()
-	}
 }
 
 // Rows that can't be written fill memory in the end. What keeps coming for others is taken and stored all the same:

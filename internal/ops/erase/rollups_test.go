@@ -146,52 +146,6 @@ func (w *world) orderOf(o *erasure.Order) *erasure.Order {
 	return nil
 }
 
-// Rule E-R10: a round that has read chunks before they were swept stores nothing when its rollups count as clear,
-// however long it takes.
-func TestSlowRoundStoresNothingErased(t *testing.T) {
-	for _, first := range []bool{true, false} { // whether the day has no rollups before
-		for slow := range 6 {
-			t.Run(fmt.Sprintf("first round %v, slow at create %d", first, slow/2), func(t *testing.T) {
-				now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
-				w := newWorldAt(t, func() time.Time { return now }, 1e8)
-				now = now.Add(time.Hour)
-				if !first {
-					w.makeRollups()
-				}
-				s, creates := w.sweeper(), 0
-				w.rollups.Fault = func(op storetest.RollupOp) *storetest.Fault {
-					if op.Kind != storetest.CreateRollup || op.Key.Name == rollup.ManifestKey {
-						return nil
-					}
-					if creates++; creates != slow/2+1 {
-						return nil
-					}
-					o := w.order(erasure.Order{Tenant: "acme", From: firstDay, To: firstDay + 1}, 50)
-					for w.orderOf(o).ClearedAt.IsZero() {
-						now = now.Add(20 * time.Second)
-						require.NoError(t, s.Round(t.Context()))
-					}
-					return &storetest.Fault{Applied: slow%2 == 0, Err: errors.New("no answer")} // it is tried again
-				}
-				writer := w.rollupWriter()
-				for _, target := range w.targets() {
-					if target.Day == firstDay {
-						_, err := writer.Rebuild(t.Context(), target)
-						require.NoError(t, err)
-					}
-				}
-				require.Greater(t, creates, slow/2)
-				_, documents := w.shown()
-				for _, target := range w.targets() {
-					if target.Day == firstDay {
-						require.Zero(t, documents[target.TenantShard+"/"+target.Day.String()])
-					}
-				}
-			})
-		}
-	}
-}
-
 // Rule E-R10: documents of a batch that nobody uses are found by its series index for as long as one of them is there.
 func TestRemainsOfBatchAreTakenAway(t *testing.T) {
 	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)

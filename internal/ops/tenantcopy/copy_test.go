@@ -298,31 +298,6 @@ func TestCopyToATargetThatIngests(t *testing.T) {
 	})
 }
 
-// smallPair has an order that the target lacks, and that is not swept: its copy does everything there is to do.
-func smallPair(t *testing.T) *pair {
-	p := twoAccounts(t)
-	p.to.Store.CreateContainer(months[1])
-	p.stream(p.to, "own")
-	p.chunk(p.to, reading{1, 0, 19, 4, 3})
-	for n := range 2 {
-		p.chunk(p.from, reading{1, 0, 19, n, 1})
-		p.chunk(p.from, reading{2, 1, 19, n, 1})
-	}
-	p.order(p.from, erasure.Order{Device: "m1", To: erasure.EveryDay}, 9)
-	return p
-}
-
-// requireOrder requires that the target has one order: about streams that were copied, and nothing of its own.
-func (p *pair) requireOrder(at int) {
-	v, err := p.side(p.to).Directory.Refresh(p.t.Context())
-	require.NoError(p.t, err)
-	orders := v.Erasures("acme")
-	require.Len(p.t, orders, 1, "request %d", at)
-	require.Equal(p.t, noon, orders[0].At)
-	require.Equal(p.t, []erasure.Position{{Stream: 1, Partition: erasure.EveryPartition, Through: -1},
-		{Stream: 2, Through: 9}, {Stream: 3, Through: 9}}, orders[0].Positions(), "request %d", at)
-}
-
 // An order that comes when its days were compared is found: the copy has not ended before.
 func TestOrderBehindTheComparison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -337,34 +312,6 @@ func TestOrderBehindTheComparison(t *testing.T) {
 		r := p.copy(cfg)
 		p.requireEqual(r)
 		require.Equal(t, []int{28, 6, 6}, []int{r.Copied, r.Replaced, r.Erased})
-	})
-}
-
-// An order of the target's own is about the copy as well: nothing of the device comes back with it.
-func TestErasureAtTheTarget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPair(t)
-		r := p.copy(p.config())
-		orders := p.side(p.to).Orders
-		given, err := orders.Announce(t.Context(), erasure.Order{Tenant: "acme", Device: "m1", To: erasure.EveryDay})
-		require.NoError(t, err)
-		positions, err := erase.Positions(t.Context(), stream.NewStreams(p.to.Documents), noLog{})
-		require.NoError(t, err, "what was copied is of no cluster that has to be asked")
-		require.NoError(t, erase.Forget(t.Context(), p.to.Catalog, given))
-		require.NoError(t, orders.Acknowledge(t.Context(), given.ID, positions))
-		p.sweep(p.to)
-		p.chunk(p.from, reading{2, 1, 20, 5, 1})
-		id, doc, err := catalog.Encode(catalog.Page{Updated: noon.Add(time.Hour).UnixMilli(),
-			Entries: []catalog.Entry{{Device: "m1", First: 1}}})
-		require.NoError(t, err)
-		require.NoError(t, p.from.Catalog.Create(t.Context(), "acme", id, doc))
-		r = p.copy(p.config())
-		require.True(t, r.IsEqual(), "%+v", r)
-		require.Equal(t, 10, r.Erased)
-		require.Empty(t, p.rows(p.to, "m1"))
-		require.Len(t, p.rows(p.to, "m0"), 30)
-		_, isListed := p.to.Catalog.Entry("acme", "m1")
-		require.False(t, isListed)
 	})
 }
 
@@ -415,34 +362,6 @@ func TestCopyLeavesCertificates(t *testing.T) {
 		require.Empty(t, found.Findings)
 	})
 }
-
-// An order that was announced at the target and then made void, as an old one is whose copy was interrupted, is stored
-// once more; when it is there it is not stored again.
-func TestOrderThatBecameVoidIsCopied(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := smallPair(t)
-		v, err := p.side(p.from).Directory.Refresh(t.Context())
-		require.NoError(t, err)
-		orders := p.side(p.to).Orders
-		require.NoError(t, orders.Restore(t.Context(), v.Erasures("acme")[0]))
-		isVoid, err := orders.Void(t.Context(), v.Erasures("acme")[0].ID)
-		require.NoError(t, err)
-		require.True(t, isVoid)
-		for range 2 {
-			r := p.copy(p.config())
-			require.True(t, r.IsEqual(), "%+v", r)
-			require.Equal(t, 1, r.Erased)
-			p.requireOrder(0)
-		}
-	})
-}
-
-// noLog is erase.Log of a cluster without topics.
-type noLog struct{}
-
-func (noLog) ClusterID(context.Context) (string, error) { return "elsewhere", nil }
-
-func (noLog) LogEnds(context.Context, string) (map[int32]int64, error) { return nil, nil }
 
 // The time to live of a copy is what is left of the chunk's, and a day that is hidden is not copied.
 func TestCopyKeepsTimeToLive(t *testing.T) {
