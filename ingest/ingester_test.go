@@ -328,13 +328,13 @@ func TestReadingsOfARecreatedTopicAreStored(t *testing.T) {
 	for i := range 40 {
 		r.publish(0, r.message("d0", past+int64(i), 1))
 	}
-	eventually(t, "all is read", func() bool { _, reached := held(t, in); return reached == 40 })
+	reach(t, in, 40)
 	require.Empty(t, r.Stored())
 	r.recreate(1)
 	for i := range 50 {
 		r.publish(0, r.message("d0", past+30+int64(i), 2))
 	}
-	eventually(t, "the new one is read", func() bool { _, reached := held(t, in); return reached == 50 })
+	reach(t, in, 50)
 	later.Store(int64(2 * time.Hour))
 	eventually(t, "both are stored", func() bool { return maps.Equal(r.want, r.Stored()) })
 }
@@ -352,7 +352,7 @@ func TestReadingsOfATopicWithFewerPartitionsAreStored(t *testing.T) {
 	for i := range 40 {
 		r.publish(1, r.message("d0", past+int64(i), 1))
 	}
-	eventually(t, "all is read", func() bool { _, reached := held(t, in); return reached == 40 })
+	reach(t, in, 40)
 	require.Empty(t, r.Stored())
 	r.recreate(1)
 	eventually(t, "what was read of the old one is written", func() bool { return maps.Equal(r.want, r.Stored()) })

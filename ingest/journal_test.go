@@ -30,6 +30,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// reach waits until the heads of an ingester have taken that many records.
+func reach(t *testing.T, in *ingest.Ingester, records int64) {
+	t.Helper()
+	eventually(t, "all is read", func() bool { _, reached := held(t, in); return reached == records })
+}
+
 // held is what the heads of a process have.
 func held(t *testing.T, in *ingest.Ingester) (values map[ingesttest.Series]telemetry.Value, reached int64) {
 	t.Helper()
@@ -101,8 +107,7 @@ func TestCommitWithoutJournalMetadata(t *testing.T) {
 	for i := range 100 {
 		r.publish(0, r.message("d0", past+int64(i), float64(i)))
 	}
-	require.Eventually(t, func() bool { _, reached := held(t, in); return reached == 100 }, patience,
-		time.Millisecond)
+	reach(t, in, 100)
 	stop()
 	r.setCommitted(0)
 	r.run(r.ingester(nil))
@@ -129,8 +134,7 @@ func TestShortMemorySpillsToDisk(t *testing.T) {
 		}
 		r.publish(0, messages...)
 	}
-	require.Eventually(t, func() bool { _, reached := held(t, in); return reached == devices*rounds }, time.Minute,
-		5*time.Millisecond)
+	reach(t, in, devices*rounds)
 	values, _ := held(t, in)
 	require.Equal(t, len(r.want), len(values))
 	require.Equal(t, r.want, values)
@@ -182,8 +186,7 @@ func TestHeadsWhileTheJournalIsLoaded(t *testing.T) {
 	for i := range 100 {
 		r.publish(0, r.message("d0", past+int64(i), float64(i)))
 	}
-	require.Eventually(t, func() bool { _, reached := held(t, in); return reached == 100 }, patience,
-		time.Millisecond)
+	reach(t, in, 100)
 	stop()
 	before := r.metadata(0)
 
@@ -280,8 +283,7 @@ func TestJournalDeletedAndRecreated(t *testing.T) {
 	require.Eventually(t, func() bool { return r.metadata(0).F == 200 }, patience, time.Millisecond)
 	r.deleteJournal()
 	publish(300)
-	require.Eventually(t, func() bool { _, reached := held(t, in); return reached == 300 }, patience,
-		time.Millisecond)
+	reach(t, in, 300)
 	made, err := r.client().CreateTopics(context.Background(), &kafkago.CreateTopicsRequest{
 		Topics: []kafkago.TopicConfig{{Topic: kafka.JournalOf(topic), NumPartitions: 1, ReplicationFactor: 1}}})
 	require.NoError(t, err)
@@ -335,8 +337,7 @@ func TestUnreachableJournal(t *testing.T) {
 	for i := range 100 {
 		r.publish(0, r.message("d0", past+int64(i), float64(i)))
 	}
-	require.Eventually(t, func() bool { _, reached := held(t, in); return reached == 100 }, patience,
-		time.Millisecond)
+	reach(t, in, 100)
 	stop()
 
 	var later, asked atomic.Int64
@@ -365,8 +366,7 @@ func TestLogTrimmedBeyondTheCommittedOffset(t *testing.T) {
 	for i := range 200 {
 		r.publish(0, r.message(fmt.Sprintf("d%d", i%7), past+int64(i), float64(i)))
 	}
-	require.Eventually(t, func() bool { _, reached := held(t, in); return reached == 200 }, patience,
-		time.Millisecond)
+	reach(t, in, 200)
 	streams := stream.NewStreams(r.Docs)
 	require.Eventually(t, func() bool {
 		_, _, marked, err := streams.Of(t.Context(), r.broker.ClusterID(), topic, 1, 0)

@@ -26,9 +26,7 @@ type Local struct {
 
 // Counts are what a Local's Worker has done with readings.
 type Counts struct {
-	Taken    int // taken at the first reading
 	Deferred int // over a rate: they wait
-	Resumed  int // taken after they had waited
 	Refused  int // dead letters, records that can't be read among them
 }
 
@@ -38,22 +36,10 @@ type counted struct {
 	*Counts
 }
 
-// Taken implements worker.Observer.
-func (c counted) Taken(readings int) {
-	c.Counts.Taken += readings
-	c.metrics.Taken(readings)
-}
-
 // Deferred implements worker.Observer.
 func (c counted) Deferred(readings int) {
 	c.Counts.Deferred += readings
 	c.metrics.Deferred(readings)
-}
-
-// Resumed implements worker.Observer.
-func (c counted) Resumed(readings int) {
-	c.Counts.Resumed += readings
-	c.metrics.Resumed(readings)
 }
 
 // Refused implements worker.Observer.

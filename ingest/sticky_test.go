@@ -205,7 +205,7 @@ func TestStickyWithAnotherBalancer(t *testing.T) {
 	for p := range 4 {
 		r.publish(p, r.message("d", past+int64(p), 1))
 	}
-	require.Eventually(t, func() bool { _, reached := held(t, in); return reached == 4 }, patience, time.Millisecond)
+	reach(t, in, 4)
 }
 
 // A member says which topics it reads once they exist; what a member of an older release reads is not known.
