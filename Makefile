@@ -46,7 +46,7 @@ bench: ## All benchmarks: CPU per reading, bytes per value, RU per reading
 PANELS := 100
 
 balance: ## The forecast of the load over 100 seeds, and the balancer over random fleets, 90 days and a surge, held to their bars; SEEDS=8 of the balancer, tables into TABLES
-	go test -count=1 -timeout 0 -run '^Test(Settled|Season|TenfoldGrowthWaitsBriefly)$$' ./sharding/balance -balance.seeds $(or $(SEEDS),8) \
+	go test -count=1 -timeout 0 -run '^Test(Settled|Season|ChunksAreFoundInRandomHistories|TenfoldGrowthWaitsBriefly)$$' ./sharding/balance -balance.seeds $(or $(SEEDS),8) \
 	  $(if $(TABLES),-balance.tables $(abspath $(TABLES)))
 	go test -count=1 -timeout 0 -run '^TestBalancerEvensTheWhale$$' -v ./internal/lab/loadtest -balanced.days
 	BINNACLE_BALANCE_SEEDS=100 go test -count=1 -timeout 0 -run '^TestForecastBar$$' -v ./internal/heat
