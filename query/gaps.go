@@ -81,6 +81,7 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 		}
 		res.add(found)
 		res.add(Result{Incomplete: incomplete})
+		res.Stats.RequestUnits = spent.Read().RUs // of all of them
 		res.Complete = err == nil && res.Incomplete == nil
 		return err
 	})

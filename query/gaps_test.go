@@ -171,8 +171,10 @@ func TestGapsThatBeginBeforeTheRange(t *testing.T) {
 		q := newQuerier(t, w, func(c *query.Config) { c.Log = w.Log })
 		r := telemetry.Range{From: w.Now.Add(-10 * time.Minute).UnixMilli(), To: w.Now.UnixMilli()}
 
-		c, _, err := q.Evidence(t.Context(), query.GapsRequest{Tenant: "acme", Device: "m1", Range: r})
+		spent := &store.Meter{}
+		c, res, err := q.Evidence(store.WithMeter(t.Context(), spent), query.GapsRequest{Tenant: "acme", Device: "m1", Range: r})
 		require.NoError(t, err)
+		require.Equal(t, spent.Read().RUs, res.Stats.RequestUnits, "what looks further back counts once")
 		require.Equal(t, telemetry.Range{From: last, To: r.To}, c.Judged(), "%s", silent)
 		d := gaps.Diagnose(c)
 		require.Zero(t, d.Readings)

@@ -26,6 +26,7 @@ type actor struct {
 	isDead  bool
 	paused  pause
 	looked  time.Time    // when it listed orders of erasure last
+	meter   store.Meter  // counts what reads of the store cost it
 	service *store.Clock // the store's clock, as the actor knows it
 	context context.Context
 	end     context.CancelFunc

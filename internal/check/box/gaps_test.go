@@ -19,12 +19,13 @@ func (q *querier) askGaps(ctx context.Context, tenant string) {
 		Expect: oneOf(q.rnd, 0, time.Second, time.Minute, time.Hour),
 		Range:  telemetry.Range{To: now - oneOf(q.rnd, 0, pick(q.rnd, 0, 25*time.Hour).Milliseconds())}}
 	r.Range.From = r.Range.To - pick(q.rnd, time.Minute, 48*time.Hour).Milliseconds()
-	isSame := q.b.watch()
+	isSame, before := q.b.watch(), q.meter.Read().RUs
 	x := q.exactly(ctx, tenant, telemetry.Range{From: 0, To: math.MaxInt64})
 	c, res, err := q.q.Evidence(x.after, r)
 	if err != nil || !res.Complete || c.Range.Empty() {
 		return
 	}
+	q.checkSpent("gaps of "+r.Device, before, res.Stats.RequestUnits)
 	known, ok := q.b.oracle.evidence(x, r.Device, c.Range, r.Expect)
 	if !ok || known.Known != c.Known && !(isSame() && q.b.listsTimes()) {
 		return

@@ -86,7 +86,7 @@ func (s rollupStore) ReadRollup(ctx context.Context, key store.RollupKey, id str
 	store.Receipt, error) {
 	r, err := answer(ctx, s.a, &call{kind: "read", what: rollupName(key, id)}, func(ctx context.Context,
 		_ view) (r readRollup, err error) {
-		r.Rollup, r.date, _, err = s.a.b.rollups.ReadRollup(ctx, key, id)
+		r.Rollup, r.date, _, err = s.a.b.rollups.ReadRollup(s.a.charged(ctx), key, id)
 		return r, err
 	})
 	return r.Rollup, r.date, store.Receipt{}, err
@@ -100,7 +100,7 @@ func (s rollupStore) ScanRollups(ctx context.Context, q store.RollupScan, yield 
 	what := fmt.Sprintf("%s %v %v %d-%d", rollupName(q.Key, ""), q.Names, q.Batches, q.Range.From, q.Range.To)
 	out, err := answer(ctx, s.a, &call{kind: "scan", what: what}, func(ctx context.Context, _ view) (out scanned,
 		err error) {
-		out.usage, err = s.a.b.rollups.ScanRollups(ctx, q, out.keep)
+		out.usage, err = s.a.b.rollups.ScanRollups(s.a.charged(ctx), q, out.keep)
 		slices.SortFunc(out.docs, bytes.Compare)
 		return out, err
 	})

@@ -14,6 +14,7 @@ import (
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant/access"
+	"binnacle/query"
 	"binnacle/query/httpapi"
 	"binnacle/query/prom"
 )
@@ -48,7 +49,7 @@ func (q *querier) get(ctx context.Context, tenant, path string, form url.Values,
 	if after != nil {
 		r.Header.Set(httpapi.AfterHeader, strings.Join(after, ","))
 	}
-	w := httptest.NewRecorder()
+	w, before := httptest.NewRecorder(), q.meter.Read().RUs
 	q.web.ServeHTTP(w, r)
 	switch {
 	case w.Code == http.StatusBadRequest:
@@ -61,7 +62,16 @@ func (q *querier) get(ctx context.Context, tenant, path string, form url.Values,
 		q.b.fail("%s: the answer to %s %s can't be read: %v: %.200s", q.name, path, form, err, w.Body)
 		return false
 	}
+	said, _ := strconv.ParseFloat(w.Header().Get(query.SpentHeader), 64)
+	q.checkSpent(path+" "+form.Encode(), before, said)
 	return true
+}
+
+// checkSpent holds that an answer says what it has cost since a time.
+func (q *querier) checkSpent(what string, before, said float64) {
+	if spent := q.meter.Read().RUs - before; said != spent {
+		q.b.fail("%s: the answer to %s says that it cost %g RU, and it cost %g", q.name, what, said, spent)
+	}
 }
 
 // paged is a part of an answer: the rows behind one, nil for the first page, up to its own last one, nil for the rest.

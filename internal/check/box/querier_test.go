@@ -96,14 +96,16 @@ type question struct {
 // askOnce asks one question, and compares a complete answer with the oracle.
 func (q *querier) askOnce(ctx context.Context) {
 	asked := q.question()
-	if !asked.isLatest && !q.b.about.asksWholeDays() && q.rnd.IntN(6) == 0 {
+	if !asked.isLatest && !q.b.about.asksWholeDays() && q.rnd.IntN(6) == 0 { // a page cuts days
 		q.askPages(ctx, asked)
 		return
 	}
+	before := q.meter.Read().RUs
 	got, res, begun, err := q.answer(ctx, asked)
 	if err != nil || !res.Complete {
 		return
 	}
+	q.checkSpent(asked.String(), before, res.Stats.RequestUnits)
 	q.b.oracle.compare(q, asked, got, begun)
 }
 

@@ -44,6 +44,13 @@ func answer[T any](ctx context.Context, a *actor, c *call, do func(ctx context.C
 	return found, err
 }
 
+// charged charges a read of the store to those who count that, and to the actor.
+func (a *actor) charged(ctx context.Context) context.Context {
+	ctx = store.WithMeter(ctx, &a.meter)
+	store.Charge(ctx, 1, false)
+	return ctx
+}
+
 // Create implements store.Documents.
 func (d documents) Create(ctx context.Context, doc store.Document) (string, error) {
 	return answer(ctx, d.a, &call{kind: "create", what: doc.Kind + "/" + doc.ID + " " + digest(doc.Body),
@@ -136,7 +143,7 @@ func (p pages) Create(ctx context.Context, tenant, id string, doc []byte) error 
 func (p pages) Pages(ctx context.Context, tenant string, since int64) ([]store.PageInfo, error) {
 	return answer(ctx, p.a, &call{kind: "pages", what: fmt.Sprintf("%s since %d", tenant, since)},
 		func(ctx context.Context, _ view) ([]store.PageInfo, error) {
-			return p.a.b.stores.Catalog.Pages(ctx, tenant, since)
+			return p.a.b.stores.Catalog.Pages(p.a.charged(ctx), tenant, since)
 		})
 }
 
@@ -150,7 +157,7 @@ type page struct {
 func (p pages) Read(ctx context.Context, tenant string, ids []string, yield func(id string, doc []byte) error) error {
 	all, err := answer(ctx, p.a, &call{kind: "read", what: fmt.Sprintf("%d pages of %s", len(ids), tenant)},
 		func(ctx context.Context, _ view) (all []page, err error) {
-			err = p.a.b.stores.Catalog.Read(ctx, tenant, ids, func(id string, doc []byte) error {
+			err = p.a.b.stores.Catalog.Read(p.a.charged(ctx), tenant, ids, func(id string, doc []byte) error {
 				all = append(all, page{id, bytes.Clone(doc)})
 				return nil
 			})
@@ -285,6 +292,7 @@ func (s chunks) Scan(ctx context.Context, q store.Scan, yield func(doc []byte) e
 		q.Since, q.Before, q.Descending)
 	out, err := answer(ctx, s.a, &call{kind: "scan", what: what}, func(ctx context.Context, v view) (out scanned,
 		err error) {
+		ctx = s.a.charged(ctx)
 		out.usage, err = s.a.b.stores.Chunks.Scan(ctx, q, out.keep)
 		if err == nil && v.torn {
 			out, err = s.a.b.tear(ctx, q, out)

@@ -15,8 +15,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// verdict is what has become of a reading that a limit may refuse. A later life of an ingester may decide otherwise: it
-// begins with full buckets.
+// verdict is what has become of a reading that a limit may refuse. A later life of an ingester may decide otherwise, and
+// so may one that takes its partition over again after a setback: it begins with full buckets.
 type verdict struct {
 	storedBy *actor
 	stored   time.Time
@@ -98,7 +98,7 @@ func (o *oracle) took(a *actor, s series, x version) {
 		v.storedBy, v.stored = a, time.Now()
 	}
 	switch {
-	case slices.Contains(v.refusedBy, a):
+	case slices.Contains(v.refusedBy, a) && !o.b.setback.on:
 		o.b.fail("%s has refused %v (record %d of partition %d), and stores it", a.name, s, x.offset, x.partition)
 	case v.missedOf == a:
 		o.b.fail("a complete answer lacked %v (record %d of partition %d), which %s had not refused, and stores", s, x.offset,
@@ -132,7 +132,7 @@ func (o *oracle) refuses(a *actor, l *deadletter.DeadLetter, acknowledged bool) 
 		}
 		v := o.verdict(x.first + int64(i))
 		v.isRefused = v.isRefused || acknowledged
-		if v.refusedBy = append(v.refusedBy, a); v.storedBy == a {
+		if v.refusedBy = append(v.refusedBy, a); v.storedBy == a && !o.b.setback.on {
 			o.b.fail("%s has stored %v (record %d of partition %d), and refuses it", a.name, s, l.Offset, l.Partition)
 		}
 	}
