@@ -51,12 +51,11 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 	var days telemetry.Range
 	var all []merge.Present
 	var lacking []chunks.MissingChunks
-	err = q.admitAndObserve(ctx, "gaps", r.Tenant, func(ctx context.Context, spent *store.Meter) error {
-		known, incomplete, err := q.firstSeen(ctx, r)
-		if err != nil {
+	err = q.admitAndObserve(ctx, "gaps", r.Tenant, func(ctx context.Context, spent *store.Meter) (err error) {
+		var incomplete []string
+		if c.Known, incomplete, err = q.firstSeen(ctx, r); err != nil {
 			return err
 		}
-		c.Known = known
 		present := func() (err error) {
 			// What is in Kafka by now is not lost: an ingester may be far behind without having been restarted.
 			days = telemetry.Range{From: telemetry.DayOf(c.Judged().From).Start(), To: telemetry.DayOf(r.Range.To - 1).End()}

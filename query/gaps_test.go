@@ -172,7 +172,8 @@ func TestGapsThatBeginBeforeTheRange(t *testing.T) {
 		r := telemetry.Range{From: w.Now.Add(-10 * time.Minute).UnixMilli(), To: w.Now.UnixMilli()}
 
 		spent := &store.Meter{}
-		c, res, err := q.Evidence(store.WithMeter(t.Context(), spent), query.GapsRequest{Tenant: "acme", Device: "m1", Range: r})
+		ctx := store.WithMeter(t.Context(), spent)
+		c, res, err := q.Evidence(ctx, query.GapsRequest{Tenant: "acme", Device: "m1", Range: r})
 		require.NoError(t, err)
 		require.Equal(t, spent.Read().RUs, res.Stats.RequestUnits, "what looks further back counts once")
 		require.Equal(t, telemetry.Range{From: last, To: r.To}, c.Judged(), "%s", silent)

@@ -12,6 +12,8 @@ import (
 	"binnacle/internal/erasure"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
+
+	"github.com/prometheus/common/model"
 )
 
 // changes counts the ingesters that have begun and ended, and reports whether each place has one.
@@ -112,6 +114,17 @@ func (q *querier) listNames(ctx context.Context, tenant string) (wrong string) {
 	x := q.exactly(ctx, tenant, telemetry.Range{From: 0, To: math.MaxInt64})
 	metrics, listed, err := q.q.Metrics(x.after, tenant, "", 1000)
 	facets, n, counted, failed := q.q.Facets(x.after, query.Search{Tenant: tenant, Limit: 1000}, []string{siteTag})
+	values := map[string]bool{}
+	for _, of := range [][2]string{{model.MetricNameLabel, "metric "}, {siteTag, "site "}} {
+		var named struct{ Data, Warnings []string }
+		path := "/prometheus/api/v1/label/" + of[0] + "/values"
+		if !q.get(x.after, tenant, path, nil, x.ends, &named) || len(named.Warnings) > 0 {
+			return ""
+		}
+		for _, name := range named.Data {
+			values[of[1]+name] = true
+		}
+	}
 	all, ok := q.b.oracle.devices(x)
 	if !ok || err != nil || failed != nil || listed.Incomplete != nil || counted.Incomplete != nil {
 		return ""
@@ -131,6 +144,11 @@ func (q *querier) listNames(ctx context.Context, tenant string) (wrong string) {
 	for _, v := range facets[0].Values {
 		if !q.b.overlapped {
 			got["site "+v.Name] += v.Devices
+		}
+	}
+	for name := range want {
+		if name != "" && !values[name] {
+			return fmt.Sprintf("%v in PromQL and lack %s", values, name)
 		}
 	}
 	if !maps.Equal(got, want) {

@@ -15,8 +15,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// verdict is what has become of a reading that a limit may refuse. A later life of an ingester may decide otherwise, and
-// so may one that takes its partition over again after a setback: it begins with full buckets.
+// verdict is what has become of a reading that a limit may refuse. A later life of an ingester may decide otherwise,
+// and so may one that takes its partition over again after a setback: it begins with full buckets.
 type verdict struct {
 	storedBy *actor
 	stored   time.Time
