@@ -32,7 +32,7 @@ var plantedServices = []planted{
 		old: "if hours&shown != 0 {", new: "if hours&shown != 0 && false {",
 		missed: "a mark outlives its round only beyond maxCorrections, and of devices too large for a correction"},
 	{name: "V4 devices with rows in heads are taken from rollups", with: rollupMakers, file: "query/read/rollups/job.go",
-		old: "markRaw(jobs, key.TenantShard, of)", new: "markRaw(nil, key.TenantShard, of)"},
+		old: "d.raw[of.device] = true", new: ""},
 	{name: "V4 a device with a newer chunk keeps its rollups", with: rollupMakers, file: "query/read/rollups/job.go",
 		old: "d.raw[p.Device] = true\n				d.since", new: "d.since"},
 	{name: "V5 an instant at the end of a bucket is of the next one", with: rollupMakers, file: "binning/rollup/bucket.go",

@@ -23,8 +23,14 @@ import (
 // manifestsAge is how long a manifest is used again. An older one is as right, but needs more chunks (rule V4).
 const manifestsAge = 2 * time.Minute
 
-// maxBatches is how many batches a scan names; for more it asks for all.
-const maxBatches = 64
+// How many batches a scan names, for more it asks for all; and how many second-level keys a scan for manifests names.
+const (
+	maxBatches = 64
+	maxNames   = 16
+)
+
+// forever is the age of what never changes.
+const forever = time.Duration(1 << 62)
 
 // What rollups are cached under.
 type (
@@ -32,10 +38,9 @@ type (
 		container, shard string
 		day              telemetry.Day
 	}
-	seriesIndexKey struct{ container, shard, id string }
-	rollupKey      struct{ seriesIndexKey }
-	correctionKey  struct {
-		seriesIndexKey
+	documentKey   struct{ container, shard, id string }
+	correctionKey struct {
+		documentKey
 		metrics, families string
 		grid              rollup.Grid
 	}
@@ -50,25 +55,41 @@ type cachedRollup struct {
 }
 
 // manifests returns the manifests of the job's days, nil for a day without one. With fresh it does not use the cache.
+// Where no manifest was read before, the same scan reads the documents that the request most likely needs.
 func (j *job) manifests(ctx context.Context, fresh bool) (map[telemetry.Day]*manifest, error) {
 	container := sharding.RollupsContainer(j.target.Container)
 	out := make(map[telemetry.Day]*manifest)
-	lacking := telemetry.Range{From: telemetry.MaxMillis}
+	var lacking []*dayRead
 	key := func(day telemetry.Day) manifestKey { return manifestKey{container, j.target.TenantShard, day} }
+	isFirst := !fresh
 	for _, d := range j.days {
+		_, before := j.r.cfg.Room.Get(key(d.day), forever)
+		isFirst = isFirst && !before
 		if l, ok := j.r.cfg.Room.Get(key(d.day), manifestsAge); ok && !fresh {
 			out[d.day], _ = l.(*manifest)
 			continue
 		}
-		lacking.From, lacking.To = min(lacking.From, d.day.Start()), d.day.End()
+		lacking = append(lacking, d)
 	}
-	if lacking.Empty() {
+	if len(lacking) == 0 {
 		return out, nil
 	}
-	scan := store.RollupScan{Range: lacking,
-		Key: store.RollupKey{Container: container, TenantShard: j.target.TenantShard, Name: rollup.ManifestKey}}
+	scan := store.RollupScan{
+		Range: telemetry.Range{From: lacking[0].asked.From, To: lacking[len(lacking)-1].asked.To},
+		Key:   store.RollupKey{Container: container, TenantShard: j.target.TenantShard, Name: rollup.ManifestKey}}
+	if names := j.names(); isFirst && len(names) <= maxNames {
+		scan.Key.Name, scan.Names = "", names
+	}
 	found := make(map[telemetry.Day]*manifest)
 	err := j.scanRollups(ctx, scan, func(doc []byte) error {
+		d, err := j.keep(doc, &wanted{names: scan.Names})
+		switch {
+		case d == nil || d.Key == rollup.ManifestKey:
+		case errors.Is(err, rollup.ErrCorrupt): // if it is needed, it is read again
+			return nil
+		default:
+			return err
+		}
 		l, err := rollup.ParseManifest(doc)
 		if err == nil && l.TenantShard != j.target.TenantShard {
 			err = fmt.Errorf("%w: a manifest of %q", rollup.ErrCorrupt, l.TenantShard)
@@ -83,10 +104,7 @@ func (j *job) manifests(ctx context.Context, fresh bool) (map[telemetry.Day]*man
 	if err != nil && !errors.Is(err, store.ErrNoContainer) {
 		return nil, err
 	}
-	for _, d := range j.days {
-		if d.day.Start() < lacking.From || d.day.End() > lacking.To {
-			continue
-		}
+	for _, d := range lacking {
 		l, bytes := found[d.day], int64(0)
 		if l != nil {
 			l.date, bytes = j.date, l.bytes
@@ -95,6 +113,17 @@ func (j *job) manifests(ctx context.Context, fresh bool) (map[telemetry.Day]*man
 		j.r.cfg.Room.Put(key(d.day), l, bytes)
 	}
 	return out, nil
+}
+
+// names returns the second-level keys of manifests, and of all that the request may need but for corrections.
+func (j *job) names() []string {
+	ask, out := j.Request.Rollups, []string{rollup.ManifestKey, rollup.SeriesIndexKey}
+	for _, metric := range ask.Metrics {
+		for _, f := range ask.Columns.Families() {
+			out = append(out, rollup.Key(metric, f, ask.Grid))
+		}
+	}
+	return out
 }
 
 // scanRollups scans rollup documents. It returns errors of take as they are, and store.ErrNoContainer.
@@ -133,17 +162,13 @@ func (j *job) scanRollups(ctx context.Context, s store.RollupScan, take func(doc
 type wanted struct {
 	names, batches []string        // second-level keys
 	r              telemetry.Range // of the days' hours that rollups cover
-	days           []*dayRead
-	ids            map[string]bool
+	ids            map[string]bool // nil for all
 }
 
 func (w *wanted) add(d *dayRead, ref rollup.Ref, batch string) {
 	of := rollup.Range(d.day, d.from, d.to)
-	if len(w.days) == 0 {
+	if len(w.ids) == 0 {
 		w.r = of
-	}
-	if !slices.Contains(w.days, d) {
-		w.days = append(w.days, d)
 	}
 	w.r.From, w.r.To = min(w.r.From, of.From), max(w.r.To, of.To)
 	w.ids[ref.ID] = true
@@ -154,27 +179,16 @@ func (w *wanted) add(d *dayRead, ref rollup.Ref, batch string) {
 	}
 }
 
-// isOfAllBatches reports whether each batch of its days has a document that is lacking, so that none need be named:
-// each name is a seek.
-func (w *wanted) isOfAllBatches() bool {
-	n := 0
-	for _, d := range w.days {
-		n += len(d.manifest.Batches)
-	}
-	return n == len(w.batches)
-}
-
 // documents reads what the days need. It reports whether some of it is gone.
 func (j *job) documents(ctx context.Context) (gone bool, err error) {
-	kept, found := make(map[string]any), 0
+	found, held := 0, int64(0)
 	lacking := wanted{ids: make(map[string]bool)}
-	var held int64
 	j.refs(func(d *dayRead, ref rollup.Ref, batch string) {
-		if _, ok := kept[ref.ID]; ok {
+		if _, ok := j.kept[ref.ID]; ok {
 			return
 		}
-		if v, ok := j.r.cfg.Room.Get(j.keyOf(ref), time.Duration(1<<62)); ok {
-			kept[ref.ID] = v
+		if v, ok := j.r.cfg.Room.Get(j.keyOf(ref), forever); ok {
+			j.kept[ref.ID] = v
 			if l, ok := v.(*cachedRollup); ok {
 				held += l.bytes
 			}
@@ -191,11 +205,11 @@ func (j *job) documents(ctx context.Context) (gone bool, err error) {
 		if gone {
 			j.Account.Memory.Give(j.held)
 			j.held = 0
+			clear(j.kept)
 		}
 	}()
 	if len(lacking.ids) > 0 {
-		all := found == 0 && lacking.isOfAllBatches()
-		err := j.fetch(ctx, &lacking, all, kept)
+		err := j.fetch(ctx, &lacking)
 		switch {
 		case errors.Is(err, rollup.ErrCorrupt):
 			j.r.warn(j.target.TenantShard, err)
@@ -209,7 +223,7 @@ func (j *job) documents(ctx context.Context) (gone bool, err error) {
 	j.rollups = nil
 	for _, d := range j.days {
 		if d.hasRollups() {
-			j.rollups = append(j.rollups, j.assemble(d, kept))
+			j.rollups = append(j.rollups, j.assemble(d))
 		}
 	}
 	return false, nil
@@ -230,56 +244,56 @@ func (j *job) takeMemory(bytes int64) error {
 }
 
 func (j *job) keyOf(ref rollup.Ref) any {
-	k := seriesIndexKey{sharding.RollupsContainer(j.target.Container), j.target.TenantShard, ref.ID}
-	if ref.Key == rollup.SeriesIndexKey {
-		return k
-	}
+	k := documentKey{sharding.RollupsContainer(j.target.Container), j.target.TenantShard, ref.ID}
 	if ask := j.Request.Rollups; ref.Key == rollup.CorrectionsKey {
 		return correctionKey{k, kept.Names(ask.Metrics), ask.Columns.Families().String(), ask.Grid}
 	}
-	return rollupKey{k}
+	return k
 }
 
-// fetch reads documents, and removes the found ones from w. With all the store is asked for those of all batches.
-func (j *job) fetch(ctx context.Context, w *wanted, all bool, kept map[string]any) error {
+// fetch reads documents, and removes the found ones from w.
+func (j *job) fetch(ctx context.Context, w *wanted) error {
 	s := store.RollupScan{Names: w.names, Range: w.r, Batches: w.batches,
 		Key: store.RollupKey{Container: sharding.RollupsContainer(j.target.Container), TenantShard: j.target.TenantShard}}
 	if len(w.names) == 1 {
 		s.Key.Name, s.Names = w.names[0], nil
 	}
-	if all || len(w.batches) > maxBatches {
+	if len(w.batches) > maxBatches {
 		s.Batches = nil
 	}
 	return j.scanRollups(ctx, s, func(doc []byte) error {
-		d, err := rollup.Parse(bytes.Clone(doc)) // what it refers to from now on
-		if err != nil {
-			return err
-		}
-		if !w.ids[d.ID] {
-			return nil
-		}
-		if d.TenantShard != j.target.TenantShard || !slices.Contains(w.names, d.Key) {
-			return fmt.Errorf("%w: document %s is of %q, %q", rollup.ErrCorrupt, d.ID, d.TenantShard, d.Key)
-		}
-		delete(w.ids, d.ID)
-		ref := rollup.Ref{Key: d.Key, ID: d.ID}
-		if d.Key == rollup.SeriesIndexKey {
-			kept[d.ID] = d.SeriesIndex
-			j.r.cfg.Room.Put(j.keyOf(ref), d.SeriesIndex, 2*int64(len(doc)))
-			return nil
-		}
-		l, err := j.open(d, j.keyOf(ref))
-		if err != nil {
-			return fmt.Errorf("document %s of %q: %w", d.ID, d.TenantShard, err)
-		}
-		l.bytes += int64(len(doc))
-		if err := j.takeMemory(l.bytes); err != nil {
-			return err
-		}
-		kept[d.ID] = l
-		j.r.cfg.Room.Put(j.keyOf(ref), l, l.bytes)
-		return nil
+		_, err := j.keep(doc, w)
+		return err
 	})
+}
+
+// keep parses a document and, if it is wanted, keeps what the request needs of it, also in the room.
+func (j *job) keep(doc []byte, w *wanted) (*rollup.Document, error) {
+	d, err := rollup.Parse(bytes.Clone(doc)) // what it refers to from now on
+	if err != nil || w.ids != nil && !w.ids[d.ID] {
+		return d, err
+	}
+	if d.TenantShard != j.target.TenantShard || !slices.Contains(w.names, d.Key) {
+		return d, fmt.Errorf("%w: document %s is of %q, %q", rollup.ErrCorrupt, d.ID, d.TenantShard, d.Key)
+	}
+	delete(w.ids, d.ID)
+	key := j.keyOf(rollup.Ref{Key: d.Key, ID: d.ID})
+	if d.Key == rollup.SeriesIndexKey {
+		j.kept[d.ID] = d.SeriesIndex
+		j.r.cfg.Room.Put(key, d.SeriesIndex, 2*int64(len(doc)))
+		return d, nil
+	}
+	l, err := j.open(d, key)
+	if err != nil {
+		return d, fmt.Errorf("document %s of %q: %w", d.ID, d.TenantShard, err)
+	}
+	l.bytes += int64(len(doc))
+	if err := j.takeMemory(l.bytes); err != nil {
+		return d, err
+	}
+	j.kept[d.ID] = l
+	j.r.cfg.Room.Put(key, l, l.bytes)
+	return d, nil
 }
 
 func needs(ask *piece.RollupsRequest, s *rollup.Section) bool {
@@ -377,12 +391,12 @@ func (j *job) refs(yield func(d *dayRead, ref rollup.Ref, batch string)) {
 	}
 }
 
-func (j *job) assemble(d *dayRead, kept map[string]any) *Rollups {
+func (j *job) assemble(d *dayRead) *Rollups {
 	ask := j.Request.Rollups
 	out := &Rollups{Day: d.day, Grid: ask.Grid, Columns: ask.Columns, Raw: d.raw}
 	for _, c := range d.chosen(ask.Grid) {
 		if c.corrected != nil {
-			l := kept[c.CorrectionDocument(d.day).ID].(*cachedRollup)
+			l := j.kept[c.CorrectionDocument(d.day).ID].(*cachedRollup)
 			out.Parts = append(out.Parts, Part{Series: l.series, Documents: l.documents, Of: c.corrected})
 			for device := range c.corrected {
 				if l.short {
@@ -395,14 +409,14 @@ func (j *job) assemble(d *dayRead, kept map[string]any) *Rollups {
 		}
 		parts := make(map[int]*Part)
 		for _, ref := range c.SeriesIndexes(d.day) {
-			if series, ok := kept[ref.ID].([]rollup.Series); ok {
+			if series, ok := j.kept[ref.ID].([]rollup.Series); ok {
 				parts[ref.Part] = &Part{Series: series, Hours: c.owned, Of: c.left}
 			}
 		}
 		for _, metric := range ask.Metrics {
 			for _, ref := range c.documents(ask, d.day, metric) {
 				p := parts[ref.Part]
-				p.Documents = append(p.Documents, kept[ref.ID].(*cachedRollup).documents...)
+				p.Documents = append(p.Documents, j.kept[ref.ID].(*cachedRollup).documents...)
 			}
 		}
 		for part := range c.Parts {

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"time"
 
 	"binnacle/binning/chunk"
 	"binnacle/binning/rollup"
@@ -38,6 +37,7 @@ type job struct {
 	target  plan.Target
 	days    []*dayRead
 	rollups []*Rollups
+	kept    map[string]any // documents by id, as the room has them
 	pieces  []*piece.Piece
 	known   map[chunkRef]bool // pieces of covered days
 	held    int64             // bytes that rollups take
@@ -62,26 +62,11 @@ func (q *Query) Read(ctx context.Context) error {
 	}
 	q.noteDays(jobs)
 	for _, j := range jobs {
-		for _, d := range j.days {
-			q.explainCovered(j, d)
-		}
-	}
-	for _, j := range jobs {
 		if err := j.deliver(); err != nil {
 			return piece.Ended(err)
 		}
 	}
 	return nil
-}
-
-func (q *Query) explainCovered(j *job, d *dayRead) {
-	if d.hasRollups() {
-		q.Account.Explain(func(e *piece.Explained) {
-			e.Covered = append(e.Covered,
-				piece.CoveredExplained{TenantShard: j.target.TenantShard, Day: d.day, AsOf: d.manifest.AsOf, Range: d.covered(),
-					Raw: len(d.raw)})
-		})
-	}
 }
 
 // jobs returns the jobs of all keys. Devices with rows in heads are read raw.
@@ -93,7 +78,11 @@ func (q *Query) jobs() (jobs []*job) {
 	}
 	for of := range q.inHeads() {
 		for _, key := range q.View.Tenant.Placement.Keys(of.device, of.day) {
-			markRaw(jobs, key.TenantShard, of)
+			for _, j := range jobs {
+				if d := j.dayOf(of.day); d != nil && j.target.TenantShard == key.TenantShard {
+					d.raw[of.device] = true
+				}
+			}
 		}
 	}
 	return jobs
@@ -113,7 +102,7 @@ func (q *Query) inHeads() map[deviceDay]bool {
 }
 
 func (q *Query) newJob(t plan.Target) *job {
-	j := &job{Query: q, target: t, known: make(map[chunkRef]bool)}
+	j := &job{Query: q, target: t, kept: make(map[string]any), known: make(map[chunkRef]bool)}
 	for day := telemetry.DayOf(t.Range.From); day.Start() < t.Range.To; day++ {
 		if !q.View.Tenant.Placement.Uses(t.Key, day) {
 			continue
@@ -126,15 +115,6 @@ func (q *Query) newJob(t plan.Target) *job {
 		j.days = append(j.days, d)
 	}
 	return j
-}
-
-// markRaw marks a device as read raw on a day.
-func markRaw(jobs []*job, shard string, of deviceDay) {
-	for _, j := range jobs {
-		if d := j.dayOf(of.day); d != nil && j.target.TenantShard == shard {
-			d.raw[of.device] = true
-		}
-	}
 }
 
 // dayOf returns a day of the job, nil for another day.
@@ -397,19 +377,15 @@ func (j *job) estimateDocuments(e *piece.Estimate) {
 		}
 	}
 	j.refs(func(_ *dayRead, ref rollup.Ref, _ string) {
-		if _, known := j.r.cfg.Room.Get(j.keyOf(ref), time.Duration(1<<62)); !known && !seen[ref.ID] {
+		if _, known := j.r.cfg.Room.Get(j.keyOf(ref), forever); !known && !seen[ref.ID] {
 			lacking++
 		}
 		seen[ref.ID] = true
 	})
 	each, ok := j.r.costs(j.Request.Tenant)
-	if unknown > 0 {
+	if n := unknown + lacking; n > 0 {
 		j.EstimateSeeks(e, rollupSeeks)
-		e.RequestUnits, e.Guessed = e.RequestUnits+float64(unknown)*each, true
-	}
-	if lacking > 0 {
-		j.EstimateSeeks(e, rollupSeeks)
-		e.RequestUnits, e.Guessed = e.RequestUnits+float64(lacking)*each, e.Guessed || !ok
+		e.RequestUnits, e.Guessed = e.RequestUnits+float64(n)*each, e.Guessed || unknown > 0 || !ok
 	}
 }
 

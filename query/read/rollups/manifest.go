@@ -219,6 +219,10 @@ func (q *Query) noteDays(jobs []*job) {
 			slices.Sort(d.since)
 			text := fmt.Sprintf("%x %x %s", d.manifest.sum, expired, strings.Join(d.since, " "))
 			q.Days[DayKey{j.target.Key, d.day}] = sha256.Sum256([]byte(text))
+			q.Account.Explain(func(e *piece.Explained) {
+				e.Covered = append(e.Covered, piece.CoveredExplained{TenantShard: j.target.TenantShard, Day: d.day,
+					AsOf: d.manifest.AsOf, Range: d.covered(), Raw: len(d.raw)})
+			})
 		}
 	}
 }
