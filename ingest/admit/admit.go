@@ -48,9 +48,8 @@ type Admission struct {
 func New(cfg Config) *Admission {
 	a := &Admission{
 		decoder: decode.New(cfg.Decode), Limits: newLimits(&cfg),
-		erasures: erasures{at: erasure.Partition{Stream: cfg.Stream, Partition: cfg.Partition}, begin: cfg.Begin,
-			unmarked: cfg.Unmarked},
-		places: places{cfg: &cfg},
+		erasures: erasures{at: erasure.Partition{Stream: cfg.Stream, Partition: cfg.Partition}},
+		places:   places{cfg: &cfg},
 	}
 	if cfg.Register && cfg.Registrations != nil {
 		a.places.await = a.Limits

@@ -3,6 +3,7 @@ package admit
 import (
 	"strings"
 
+	"binnacle/internal/control"
 	"binnacle/internal/erasure"
 	"binnacle/internal/stream/deadletter"
 	"binnacle/internal/telemetry"
@@ -12,12 +13,12 @@ import (
 // that is known.
 type erasures struct {
 	at erasure.Partition
-	// unmarked says that no record of the stream is known to be stored: it may be new.
-	unmarked bool
-	// begin is the first offset that is read. Rows below horizon were fetched before the read of the snapshot began;
-	// it counts where bounded is set.
-	begin, horizon int64
-	bounded        bool
+	// Rows below horizon were fetched before the read of the snapshot began; it counts where bounded is set.
+	horizon int64
+	bounded bool
+
+	snapshot  *control.Snapshot // the last one
+	announced bool              // it has an order without positions
 }
 
 // PendingErasure asks for a newer snapshot: whether an order erases readings of the record is not known yet (rules E-R5
@@ -32,15 +33,15 @@ func (*PendingErasure) Error() string {
 	return "whether an order of erasure covers the record is not known yet"
 }
 
-// awaited fails with *PendingErasure while a record has to wait: a replayed dead letter (rules E-R5 and E-R6), or an
-// old record of a stream that may have begun after the positions of an order were read.
+// awaited fails with *PendingErasure while a record has to wait: a replayed dead letter (rules E-R5 and E-R6), or one
+// that is older than an order: its positions may have been read before the stream began. A takeover has read the orders
+// since.
 func (e *erasures) awaited(f *feed) error {
 	f.replayed = replayed(&f.Record)
-	isNew := e.unmarked && e.horizon <= e.begin // the orders may be older than the stream
-	if e.bounded && (f.replayed != nil && f.Offset >= e.horizon || isNew) {
+	if e.bounded && f.replayed != nil && f.Offset >= e.horizon {
 		return &PendingErasure{}
 	}
-	if f.replayed == nil && !e.unmarked {
+	if !e.hasAnnounced(f.Snapshot) {
 		return nil
 	}
 	for i := range f.readings {
@@ -52,6 +53,17 @@ func (e *erasures) awaited(f *feed) error {
 		}
 	}
 	return nil
+}
+
+// hasAnnounced reports whether a snapshot has an order without positions.
+func (e *erasures) hasAnnounced(s *control.Snapshot) bool {
+	if e.snapshot != s {
+		e.snapshot, e.announced = s, false
+		for o := range s.AllErasures() {
+			e.announced = e.announced || !o.IsAcknowledged()
+		}
+	}
+	return e.announced
 }
 
 // replayed returns which dead letter a record was first, nil for none.
@@ -69,11 +81,7 @@ func replayed(rec *Record) *deadletter.ID {
 }
 
 func (e *erasures) cover(f *feed, r *telemetry.Reading) bool {
-	orders := f.Snapshot.Erasures(r.Tenant)
-	if len(orders) == 0 {
-		return false
-	}
-	for _, o := range orders.Of(r.Device, telemetry.DayOf(r.Time)) {
+	for _, o := range f.Snapshot.Erasures(r.Tenant).Of(r.Device, telemetry.DayOf(r.Time)) {
 		switch through, known := o.Position(e.at); {
 		case !o.IsAcknowledged():
 		case f.Offset <= through, f.replayed != nil && e.coversReplayed(o, f.replayed), !known && f.isOlder(o):

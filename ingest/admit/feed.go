@@ -15,9 +15,6 @@ import (
 type Config struct {
 	Stream    uint32
 	Partition int32
-	// Begin is the first offset that is read. Unmarked says that no record of the stream is known to be stored.
-	Begin    int64
-	Unmarked bool
 
 	Decode decode.Options
 	// Register turns on the registration of unknown tenants; else their readings are dead letters.

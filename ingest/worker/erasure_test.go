@@ -29,7 +29,7 @@ func TestOrdersAndNewStreams(t *testing.T) {
 	require.NoError(t, err)
 
 	log := ingest.NewLocal(w.config(), ingest.Stores{Chunks: w.Chunks, Catalog: w.Catalog, Directory: directory,
-		Streams: stream.NewStreams(w.Docs), DeadLetters: w}, worker.Assignment{Stream: 2, Unmarked: true})
+		Streams: stream.NewStreams(w.Docs), DeadLetters: w}, worker.Assignment{Stream: 2})
 	read := func() *control.Snapshot {
 		v, err := directory.Refresh(t.Context())
 		require.NoError(t, err)
@@ -42,9 +42,6 @@ func TestOrdersAndNewStreams(t *testing.T) {
 	}
 	var waits *admit.PendingErasure
 	log.SetHorizon(0)
-	require.ErrorAs(t, feed(0, o.At.Add(-time.Second)), &waits)
-	require.False(t, waits.Announced)
-	log.SetHorizon(1)
 	require.ErrorAs(t, feed(0, o.At.Add(-time.Second)), &waits)
 	require.True(t, waits.Announced)
 	require.NoError(t, orders.Acknowledge(t.Context(), o.ID,

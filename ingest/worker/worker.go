@@ -83,7 +83,7 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 	decoding := cfg.Decode.ForTopic(cfg.Topic)
 	decoding.Meter = &w.taking
 	w.admission = admit.New(admit.Config{
-		Stream: a.Stream, Partition: a.Partition, Begin: a.Position, Unmarked: a.Unmarked, Partitions: a.Partitions,
+		Stream: a.Stream, Partition: a.Partition, Partitions: a.Partitions,
 		Decode: decoding, Register: cfg.Register, Registrations: cfg.Registrations, RegisterRate: cfg.RegisterRate,
 		Limits: cfg.Limits, HeldFor: cfg.HeldFor, FairAfter: cfg.FairAfter, Future: cfg.Future, Past: cfg.Past,
 		Retry: out.Retry, Devices: w.bins,

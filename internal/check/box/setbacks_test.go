@@ -78,7 +78,7 @@ var plantedSetbacks = []planted{
 	{name: "E-R6 a replayed letter is a new reading", with: erasures + "," + setbacks, file: "ingest/admit/erasure.go",
 		old: "f.replayed != nil && e.coversReplayed(o, f.replayed)", new: "false"},
 	{name: "E-R6 a replayed letter awaits no orders", with: erasures + "," + setbacks, file: "ingest/admit/erasure.go",
-		old: "f.replayed != nil && f.Offset >= e.horizon || isNew", new: "isNew"},
+		old: "f.replayed != nil && f.Offset >= e.horizon", new: "false"},
 	{name: "E-R6 a replayed letter of a new stream is a new reading",
 		with: erasures + "," + setbacks, file: "ingest/admit/erasure.go",
 		old: " || !known && id.Published >= 0)", new: " || !known && false)"},
