@@ -148,7 +148,7 @@ func (q *querier) listNames(ctx context.Context, tenant string) (wrong string) {
 	}
 	for name := range want {
 		if name != "" && !values[name] {
-			return fmt.Sprintf("%v in PromQL and lack %s", values, name)
+			return fmt.Sprintf("%v in PromQL and lack %s (other lists have %v, and should %v)", values, name, got, want)
 		}
 	}
 	if !maps.Equal(got, want) {
