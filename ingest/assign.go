@@ -92,19 +92,14 @@ func (in *Ingester) runAssigned(ctx context.Context, line *groupConns) error {
 		t := &generation{cluster: in.cfg.Kafka, group: in.cfg.Group, id: kafka.NoGeneration, conns: line,
 			partitions: in.assigns.share(l.partitions(), in.set.Single())}
 		began := in.cfg.Now()
-		in.runFixedGeneration(ctx, t, l)
+		reading, stop := in.whileLayout(ctx, l, func(l *layout) bool { // until there are others for this process
+			return slices.Equal(in.assigns.share(l.partitions(), in.set.Single()), t.partitions)
+		})
+		in.runGeneration(reading, t)
+		stop()
 		if in.cfg.Now().Sub(began) < generationBackoff {
 			_ = retry.Pause(ctx, generationBackoff)
 		}
 	}
 	return nil
-}
-
-// runFixedGeneration runs a generation until the topics have other partitions for this process.
-func (in *Ingester) runFixedGeneration(ctx context.Context, t *generation, l *layout) {
-	ctx, stop := in.whileLayout(ctx, l, func(l *layout) bool {
-		return slices.Equal(in.assigns.share(l.partitions(), in.set.Single()), t.partitions)
-	})
-	defer stop()
-	in.runGeneration(ctx, t)
 }

@@ -74,9 +74,15 @@ func (m *member) subscribe(ctx context.Context, l *layout) error {
 		m.refusals.clear()
 		began := in.cfg.Now()
 		over := make(chan struct{})
-		generation.Start(func(ctx context.Context) {
+		generation.Start(func(ends context.Context) {
 			defer close(over)
-			m.runGeneration(ctx, generation)
+			reading, stop := context.WithCancel(ctx) // ends carries no values of the process
+			defer stop()
+			defer context.AfterFunc(ends, stop)()
+			m.runGeneration(reading, generation)
+			if ctx.Err() != nil { // a member that finds its generation over before the group is closed joins once more
+				_, _ = group.Next(context.Background())
+			}
 		})
 		<-over
 		if in.cfg.Now().Sub(began) < generationBackoff {
@@ -90,8 +96,7 @@ func (m *member) subscribe(ctx context.Context, l *layout) error {
 // began.
 func (m *member) runGeneration(ctx context.Context, g *kafkago.Generation) {
 	l := m.in.layout.Load()
-	same := func(now *layout) bool { return now.is(l.topics) && !m.shares.missed(now.topics) }
-	ctx, stop := m.in.whileLayout(ctx, l, same)
+	ctx, stop := m.in.whileLayout(ctx, l, func(n *layout) bool { return n.is(l.topics) && !m.shares.missed(n.topics) })
 	defer stop()
 	defer func() { m.shares.setTopics(m.in.layout.Load().topics) }() // the next joining follows at once
 	t := &generation{cluster: m.in.cfg.Kafka, group: m.in.cfg.Group, id: g.ID, member: g.MemberID, conns: m.conns}

@@ -105,7 +105,8 @@ func (a *actor) directory(begin func(ctx context.Context)) *control.Directory {
 
 // cluster makes the actor's client of the log.
 func (a *actor) cluster() *kafka.Client {
-	c, err := kafka.New(kafka.Config{Brokers: []string{"box:9092"}, Transport: carrier{a}, Compression: "none"})
+	c, err := kafka.New(kafka.Config{Brokers: []string{"box:9092"}, Transport: carrier{a}, Dial: carrier{a}.dial,
+		Compression: "none"})
 	if err != nil {
 		panic(err)
 	}

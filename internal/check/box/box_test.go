@@ -96,6 +96,7 @@ type box struct {
 	shortage  shortage
 	settings  settings
 	setback   setback
+	grouped   bool // a group gives ingesters their partitions
 
 	slots    []*slot
 	leaving  []*ingester // that were stopped
@@ -181,7 +182,7 @@ func run(t *testing.T, opts options) (out result) {
 		}
 		b.retaining = b.pickRetaining()
 		b.limiting, b.setback = b.pickLimiting(), b.pickSetback()
-		b.clocks, b.settings = b.pickClocking(), b.pickSettings()
+		b.clocks, b.settings, b.grouped = b.pickClocking(), b.pickSettings(), b.pickGroup()
 		b.hookStores()
 		b.begin()
 		if opts.years > 0 {
@@ -266,6 +267,9 @@ func (b *box) begin() {
 	for i := range b.profile.partitions {
 		b.slots = append(b.slots, &slot{ordinal: i})
 	}
+	if b.grouped { // one more process than there are partitions
+		b.slots = append(b.slots, &slot{ordinal: 1})
+	}
 	for _, name := range b.tenants {
 		b.limiting.gives(name, b.limiting.byDefault)
 	}
@@ -318,7 +322,7 @@ func (b *box) step() {
 // acts are what can be left out of a run.
 var acts = []string{"kill ingesters", "kill queriers", "clocks", "pauses", "faults", "lag", "shutdowns", rollupMakers,
 	provisioners, otherSettings, erasures, retentions, copying, limits, setbacks,
-	spilling}
+	spilling, grouped}
 
 // act lets the world act: devices, operators, and what breaks processes.
 func (b *box) act() {

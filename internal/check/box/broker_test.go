@@ -56,11 +56,12 @@ type broker struct {
 	cluster string // id
 	topics  map[string][]*partitionLog
 	commits map[string]kafka.Committed // by topic and partition
-	lowered int                        // commits that were below the one before
+	group   *group
 }
 
 func newBroker(cluster string, partitions int) *broker {
-	k := &broker{cluster: cluster, topics: map[string][]*partitionLog{}, commits: map[string]kafka.Committed{}}
+	k := &broker{cluster: cluster, topics: map[string][]*partitionLog{}, commits: map[string]kafka.Committed{},
+		group: &group{members: map[string]*groupMember{}}}
 	for _, name := range []string{topic, kafka.JournalOf(topic)} {
 		for range partitions {
 			k.topics[name] = append(k.topics[name], &partitionLog{})
@@ -151,8 +152,16 @@ func (e *exchange) Read(p []byte) (int, error) {
 			err = protocol.WriteResponse(&out, version, correlation, e.of.a.b.log.describe(r))
 		case *fetch.Request:
 			err = e.of.fetch(e.ctx, r, correlation, &out)
+		case *offsetfetch.Request:
+			var res kafkago.Response
+			if res, err = e.of.commits(e.ctx, r); err == nil {
+				err = protocol.WriteResponse(&out, version, correlation, res)
+			}
 		default:
-			err = errNotSupported
+			var res protocol.Message
+			if res, err = e.of.answerGroup(e.ctx, r); err == nil {
+				err = protocol.WriteResponse(&out, version, correlation, res)
+			}
 		}
 		if err != nil {
 			return 0, err
@@ -241,10 +250,11 @@ func (x carrier) commit(ctx context.Context, r *offsetcommit.Request) (kafkago.R
 	t := r.Topics[0]
 	p := t.Partitions[0]
 	what := fmt.Sprintf("%s/%d at %d", t.Name, p.PartitionIndex, p.CommittedOffset)
+	var why kafkago.Error
 	err := x.a.ask(ctx, &call{kind: "commit", toLog: true, what: what, isWrite: true, apply: func(view) {
 		key, k := commitKey(t.Name, p.PartitionIndex), x.a.b.log
-		if p.CommittedOffset < k.commits[key].Offset {
-			k.lowered++
+		if why = k.group.refusesCommit(r.MemberID, r.GenerationID); why != 0 {
+			return
 		}
 		k.commits[key] = kafka.Committed{Offset: p.CommittedOffset, Metadata: p.CommittedMetadata}
 		if o := x.a.b.oracle; o != nil {
@@ -252,7 +262,7 @@ func (x carrier) commit(ctx context.Context, r *offsetcommit.Request) (kafkago.R
 		}
 	}})
 	return &offsetcommit.Response{Topics: []offsetcommit.ResponseTopic{{Name: t.Name,
-		Partitions: []offsetcommit.ResponsePartition{{PartitionIndex: p.PartitionIndex}}}}}, err
+		Partitions: []offsetcommit.ResponsePartition{{PartitionIndex: p.PartitionIndex, ErrorCode: int16(why)}}}}}, err
 }
 
 func (x carrier) produce(ctx context.Context, r *produce.Request) (kafkago.Response, error) {
@@ -367,31 +377,4 @@ func TestLogOfTheBox(t *testing.T) {
 			require.NoError(t, err)
 		}}
 	})
-}
-
-// What was produced is fetched as it was, in the order of its offsets, from each offset on.
-func TestRecordsOfTheBox(t *testing.T) {
-	b := &box{world: alone(), log: newBroker("box", 1)}
-	source := b.newActor("reader").cluster().Topic(topic)
-	var sent []kafka.Message
-	for i := range 20 {
-		sent = append(sent, kafka.Message{Time: time.UnixMilli(int64(1000 + i)), Key: []byte("k"), Value: []byte{byte(i)},
-			Headers: []kafka.Header{{Key: "h", Value: []byte{1}}}})
-	}
-	_, err := source.Produce(t.Context(), 0, sent)
-	require.NoError(t, err)
-	next := int64(0)
-	require.NoError(t, source.Each(t.Context(), kafka.Span{To: 20}, func(r *kafka.Record) error {
-		m := sent[next]
-		require.Equal(t, kafka.Record{Offset: next, Time: m.Time.UnixMilli(), Epoch: 1, Key: m.Key, Value: m.Value,
-			Headers: m.Headers}, *r)
-		next++
-		return nil
-	}, nil))
-	require.EqualValues(t, 20, next)
-	require.NoError(t, source.Commit(t.Context(), kafka.Commit{Group: "g", Generation: kafka.NoGeneration, Offset: 7,
-		Metadata: "m"}))
-	all, err := source.Commits(t.Context(), "g", 0)
-	require.NoError(t, err)
-	require.Equal(t, map[int]kafka.Committed{0: {Offset: 7, Metadata: "m"}}, all)
 }

@@ -30,7 +30,7 @@ type ingester struct {
 func (b *box) startIngester(s *slot, settled bool) {
 	p, l := b.settings.ofIngester(b.profile), b.limiting
 	s.births++
-	b.overlapped = b.overlapped || len(s.lives) > 0
+	b.overlapped = b.overlapped || len(s.lives) > 0 || b.grouped
 	a := b.newActor(fmt.Sprintf("ingest%d.%d", s.ordinal, s.births))
 	nonce := uint64(a.number) << 32
 	cfg := ingest.Config{
@@ -42,6 +42,9 @@ func (b *box) startIngester(s *slot, settled bool) {
 		Assign:     fmt.Sprintf("%d/%d", s.ordinal, len(b.slots)),
 		UseJournal: "on", DrainBudget: 2*time.Second + 13*time.Microsecond, WatchEvery: 5*time.Second + 11*time.Microsecond,
 		Now: a.now, Logger: a.logger(),
+	}
+	if b.grouped {
+		cfg.Assign, cfg.Group, cfg.Session = "", "ingesters", 10*time.Second
 	}
 	if !p.journal {
 		cfg.UseJournal = "off"

@@ -16,11 +16,12 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// changes counts the ingesters that have begun and ended, and reports whether each place has one.
+// changes counts the ingesters that have begun and ended, and reports whether each place has one. A member of a group
+// may keep the place of another one.
 func (b *box) changes() (n int, all bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all = true
+	all = !b.grouped
 	for _, s := range b.slots {
 		n += 2*s.births - len(s.lives)
 		all = all && len(s.lives) == 1

@@ -37,7 +37,7 @@ type planted struct {
 // everyPlanted returns the faults of all tables.
 func everyPlanted() []planted {
 	return slices.Concat(plantedFaults, plantedJournal, plantedServices, plantedErasures, plantedLimits, plantedRetention,
-		plantedCopies, plantedSetbacks, plantedAnswers)
+		plantedCopies, plantedSetbacks, plantedAnswers, plantedGroups)
 }
 
 // project is the top of the tree.

@@ -46,12 +46,14 @@ var plantedJournal = []planted{
 		new: "\tif force && p.in.stopping() {\n\t\tc := p.worker.JournalCommit()\n\t\tc.F = p.worker.Position()\n" +
 			"\t\tmetadata = c.Metadata()\n\t}\n\tp.publishProgress(floor)\n"},
 	{name: "spill: what comes back is not compared", file: "ingest/journal/spill/store.go", with: spilling,
-		old: "if err := r.verify(b); err != nil {", new: "if err := r.verify(b); err != nil && n < 0 {"},
+		old: "if err := r.verify(b); err != nil {", new: "if err := r.verify(b); err != nil && n < 0 {",
+		missed: "what another life has left there is no block either; TestDamageIsDetected finds it"},
 	{name: "spill: a file that was cut short is whole", file: "ingest/journal/spill/store.go", with: spilling,
 		old: "case n == len(b):", new: "case n >= 0:",
 		missed: "the checksum shows it; TestDamageIsDetected finds it"},
 	{name: "spill: rows that are lost are not missed", file: "ingest/bins/bins.go", with: spilling,
-		old: "if err != nil && b.lost == nil {", new: "if false {"},
+		old: "if err != nil && b.lost == nil {", new: "if false {",
+		missed: "no run of 90 s found it: the rows are on the disk that was mended, or are read again after the next death"},
 	{name: "spill: a partition that has lost rows goes on with its bins", file: "ingest/takeover.go", with: spilling,
 		old: "!a.Unmarked && p.worker.Lost() == nil {", new: "!a.Unmarked {"},
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -175,6 +176,9 @@ func (b *box) takenOver() (all []int64) {
 			least = min(least, x.begun)
 		}
 		all = append(all, least)
+	}
+	if b.grouped { // any of them may have any partition
+		all = slices.Repeat([]int64{slices.Min(all)}, len(all))
 	}
 	return all
 }

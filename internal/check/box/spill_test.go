@@ -103,7 +103,7 @@ func (b *box) spills(a *actor, cfg *ingest.Config) {
 // actShortage damages the disk of an ingester that lives, or mends it. It reports whether it did.
 func (b *box) actShortage() bool {
 	x := &b.shortage
-	if !x.on || x.rnd.IntN(20) > 0 {
+	if !x.on || x.rnd.IntN(8) > 0 {
 		return false
 	}
 	s := oneOf(x.rnd, b.slots...)
