@@ -350,6 +350,9 @@ func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) er
 		}
 		news, updated = missingEntries(known, j, now)
 	}
+	if err := checkErased(known, news, j); err != nil {
+		return err
+	}
 	pages, err := catalog.Pages(news, updated)
 	if err != nil {
 		return err
@@ -372,6 +375,22 @@ func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) er
 		}
 	})
 	return nil
+}
+
+// checkErased fails while news may be of before an order that the worker has not applied, and the catalog has: they
+// would count again.
+func checkErased(known *catalogcache.Copy, news []catalog.Entry, j *write.CatalogUpdate) (err error) {
+	orders := j.Snapshot.Erasures(j.Tenant)
+	known.Use(func(x *catalog.Index) {
+		for i := range news {
+			until, ok := x.ForgottenUntil(news[i].Device)
+			if ok && orders.MayHave(news[i].Device, until, j.Snapshot.ReadAt) {
+				err = fmt.Errorf("an order of erasure about device %s is not applied yet", news[i].Device)
+				return
+			}
+		}
+	})
+	return err
 }
 
 // missingEntries returns what a copy of the catalog lacks of what was seen, and the time of the update, which is later

@@ -222,10 +222,6 @@ type quota struct {
 // minDropAt is the least dropAt: a small map is not searched.
 const minDropAt = 1024
 
-func newQuotas(limits func(string) tenant.QueryLimits, share float64, now func() time.Time) *quotas {
-	return &quotas{limits: limits, share: share, now: now, tenants: make(map[string]*quota), dropAt: minDropAt}
-}
-
 // admit counts a query of a tenant, or refuses it.
 func (q *quotas) admit(tenant string) error {
 	q.mu.Lock()

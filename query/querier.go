@@ -154,7 +154,8 @@ func New(cfg Config) (*Querier, error) {
 		}),
 	}
 	q.kept = &Kept{room, cfg.CacheAge, q.metrics.kept}
-	q.quotas = newQuotas(q.Limits, 1/float64(cfg.Queriers), cfg.Now)
+	q.quotas = &quotas{limits: q.Limits, share: 1 / float64(cfg.Queriers), now: cfg.Now,
+		tenants: make(map[string]*quota), dropAt: minDropAt}
 	q.admission = newAdmission(cfg, q.places)
 	return q, nil
 }

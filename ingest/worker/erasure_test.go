@@ -8,6 +8,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
+	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/erasure"
 	"binnacle/internal/store"
@@ -78,4 +79,37 @@ func TestHoldIncludesTheWaitForASnapshot(t *testing.T) {
 	require.Len(t, w.Stored(), 1)
 	step(time.Second, 2)
 	require.Len(t, w.Stored(), 2)
+}
+
+// A process that does not know an order yet writes nothing to the catalog of a device that the order made it forget:
+// the entry would count again.
+func TestForgottenDeviceStaysForgotten(t *testing.T) {
+	w, ctx := newWorld(t, nil), t.Context()
+	l := w.worker(nil)
+	require.NoError(t, l.Take(ctx, one(0, "d")))
+	orders := erasure.NewOrders(w.Docs, func() time.Time { return w.now })
+	o, err := orders.Announce(ctx, erasure.Order{Tenant: "acme", Device: "d", To: erasure.EveryDay, By: "test"})
+	require.NoError(t, err)
+	until := o.ForgottenUntil().UnixMilli()
+	id, doc, err := catalog.Encode(catalog.Page{Updated: until,
+		Forget: []catalog.Forgotten{{Device: catalog.Digest("d"), Until: until}}})
+	require.NoError(t, err)
+	require.NoError(t, w.Catalog.Create(ctx, "acme", id, doc))
+	require.NoError(t, orders.Acknowledge(ctx, o.ID, []erasure.Position{{Stream: 1, Through: 0}}))
+	isListed := func() bool {
+		w.now = w.now.Add(10 * time.Second)
+		attempt(t, l)
+		_, ok := w.Catalog.Entry("acme", "d")
+		return ok
+	}
+	for range 12 {
+		require.False(t, isListed())
+	}
+	_, err = w.dir.Refresh(ctx)
+	require.NoError(t, err)
+	require.False(t, isListed())
+	require.NoError(t, l.Take(ctx, one(1, "d")))
+	for !isListed() {
+		require.Less(t, w.now.UnixMilli(), until+10*time.Minute.Milliseconds())
+	}
 }

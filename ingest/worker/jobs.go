@@ -24,7 +24,7 @@ func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []write.Job {
 	}
 	var jobs []write.Job
 	for _, u := range w.bins.NextUpdates(now, w.writer.Drain || w.appends.Flushing) {
-		jobs = append(jobs, &write.CatalogUpdate{Update: u})
+		jobs = append(jobs, &write.CatalogUpdate{Update: u, Snapshot: snapshot})
 	}
 	if ticked {
 		if l := w.admission.Limits.NextLookup(now, snapshot); l != nil {

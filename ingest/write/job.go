@@ -1,6 +1,7 @@
 package write
 
 import (
+	"binnacle/internal/control"
 	"errors"
 	"time"
 
@@ -58,6 +59,7 @@ type Publish struct {
 type CatalogUpdate struct {
 	Result
 	*catalogupdates.Update
+	Snapshot *control.Snapshot // its orders of erasure are applied to what was seen
 }
 
 // LabelLookup asks which values the labels of a tenant's readings have, by its catalog.

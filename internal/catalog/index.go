@@ -221,14 +221,20 @@ func (x *Index) Add(p Page) bool {
 	}
 	x.updated = max(x.updated, p.Updated)
 	for i := range p.Entries {
-		if len(x.forgotten) > 0 {
-			if until, ok := x.forgotten[Digest(p.Entries[i].Device)]; ok && p.Updated <= until {
-				continue
-			}
+		if until, ok := x.ForgottenUntil(p.Entries[i].Device); ok && p.Updated <= until {
+			continue
 		}
 		x.add(&p.Entries[i])
 	}
 	return true
+}
+
+// ForgottenUntil returns the time up to which pages with an entry of a device do not count, ms.
+func (x *Index) ForgottenUntil(device string) (until int64, ok bool) {
+	if len(x.forgotten) > 0 {
+		until, ok = x.forgotten[Digest(device)]
+	}
+	return until, ok
 }
 
 // Emptied returns an index of no device that knows which devices to forget.

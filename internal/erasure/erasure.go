@@ -171,6 +171,10 @@ func (e *Order) ThroughAny(partition int32) int64 {
 	return through
 }
 
+// ForgottenUntil returns until when entries of the devices of an order about all days do not count in the catalog: an
+// ingester may write what the order erases for a minute before it knows the order.
+func (e *Order) ForgottenUntil() time.Time { return e.At.Add(time.Minute) }
+
 // List are the orders of a tenant, in the order of their ids.
 type List []*Order
 
@@ -205,6 +209,21 @@ func (list List) CatalogSince() (since time.Time) {
 		}
 	}
 	return since
+}
+
+// MayHave reports whether what was seen of a device may be of before an order about all days by which the catalog has
+// forgotten it until an instant, ms. The orders of the list are applied; they were read at readAt.
+func (list List) MayHave(device string, until int64, readAt time.Time) bool {
+	known := readAt.UnixMilli() > until
+	for _, e := range list {
+		if e.IsWhole() && (e.Device == "" || e.Device == device) {
+			if !e.IsAcknowledged() {
+				return true
+			}
+			known = known || e.ForgottenUntil().UnixMilli() >= until
+		}
+	}
+	return !known
 }
 
 // Times returns the event times of a device in a range that acknowledged orders cover: from each order the times before

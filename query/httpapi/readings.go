@@ -65,7 +65,7 @@ func (a *api) readings(w *response, r *http.Request, tenant string) error {
 	default:
 		held := a.cfg.Querier.Memory(a.cfg.SpoolBytes)
 		defer held.Close()
-		f = newWideRows(w, q.columns, newRowBuffer(a.packer, a.cfg.SpoolBytes, held))
+		f = &wideRows{w: w, metrics: q.columns, spool: newRowBuffer(a.packer, a.cfg.SpoolBytes, held)}
 	}
 	f.begin()
 	if r.Method == http.MethodHead {

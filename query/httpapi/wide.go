@@ -17,10 +17,6 @@ type wideRows struct {
 	spool   *rowBuffer
 }
 
-func newWideRows(w *response, metrics []string, s *rowBuffer) *wideRows {
-	return &wideRows{w: w, metrics: metrics, spool: s}
-}
-
 func (c *wideRows) begin() { c.w.begin(csvType, trailers...) }
 
 func (c *wideRows) row(r query.Row) error { return c.spool.add(r) }

@@ -219,9 +219,6 @@ func checkSignature(in signedCertificate, key []byte) error {
 // forgottenPerPage is how many devices a page forgets at most: 400 KB.
 const forgottenPerPage = 10_000
 
-// unknownFor is how long after an order is announced an ingester may still write what it erases to the catalog.
-const unknownFor = time.Minute
-
 // Forget makes the catalog forget the devices of an order about all days, as they were known when it was announced,
 // and entries from ingesters that do not know the order yet. It comes before the order is acknowledged: from then on
 // ingesters write the entries of the devices again, with a time behind that of the page that forgets. It comes again
@@ -236,7 +233,7 @@ func Forget(ctx context.Context, pages store.Catalog, o *erasure.Order) error {
 		}
 		copied.Use(func(x *catalog.Index) { devices = append(devices, x.Devices()...) }) // no device has an empty id
 	}
-	until := o.At.Add(unknownFor).UnixMilli()
+	until := o.ForgottenUntil().UnixMilli()
 	for some := range slices.Chunk(devices, forgottenPerPage) {
 		page := catalog.Page{Updated: until}
 		for _, device := range some {

@@ -372,7 +372,7 @@ func (w *verifier) catalog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	at, until := sharding.Key{Container: "catalog"}, w.order.At.Add(unknownFor).UnixMilli()
+	at, until := sharding.Key{Container: "catalog"}, w.order.ForgottenUntil().UnixMilli()
 	var ids []string
 	for _, i := range infos {
 		if w.out.Pages++; i.Devices > 0 && i.Updated <= until {

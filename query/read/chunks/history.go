@@ -62,10 +62,6 @@ type scanYield struct{ documents, rus, covers float64 }
 // maxHistory bounds the memory that the history takes.
 const maxHistory = 4096
 
-func newScanHistory() *scanHistory {
-	return &scanHistory{seen: make(map[historyKey]scanYield)}
-}
-
 func historyKeys(tenant string, t plan.Target) (own, alike historyKey) {
 	alike = historyKey{tenant: tenant, device: t.Device != "", named: t.Devices != nil}
 	own = alike

@@ -47,7 +47,7 @@ type Reader struct {
 
 // New makes a Reader.
 func New(cfg Config) *Reader {
-	r := &Reader{cfg: cfg, history: newScanHistory()}
+	r := &Reader{cfg: cfg, history: &scanHistory{seen: make(map[historyKey]scanYield)}}
 	if cfg.Room != nil {
 		r.documents = promauto.With(cfg.Registerer).NewCounterVec(prometheus.CounterOpts{
 			Name: "binnacle_query_cache_documents_total",

@@ -46,10 +46,6 @@ type progress struct {
 	hasPartitions bool      // the log has answered
 }
 
-func newProgress() *progress {
-	return &progress{known: make(map[partition]bool), answered: make(map[partition]streamPosition)}
-}
-
 // unknown returns which partitions of some ends there are not, or are hidden.
 func (p *progress) unknown(ends []store.LogEnd, hidden func(topic string) bool) (names []string) {
 	p.mu.Lock()
@@ -198,7 +194,8 @@ const logEvery = 10 * time.Second
 
 // New makes a Reader.
 func New(cfg Config) *Reader {
-	r := &Reader{cfg: cfg, progress: newProgress(), log: rate.Sometimes{Interval: logEvery}}
+	r := &Reader{cfg: cfg, log: rate.Sometimes{Interval: logEvery},
+		progress: &progress{known: make(map[partition]bool), answered: make(map[partition]streamPosition)}}
 	if cfg.Room != nil {
 		r.rows = promauto.With(cfg.Registerer).NewCounterVec(prometheus.CounterOpts{
 			Name: "binnacle_query_cache_head_rows_total",
