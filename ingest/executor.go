@@ -360,6 +360,7 @@ func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) er
 	for _, p := range pages {
 		err := e.stores.Catalog.Create(ctx, j.Tenant, p.ID, p.Doc)
 		if err != nil && !errors.Is(err, store.ErrExists) {
+			known.Doubt(p.Entries)
 			return err
 		}
 		if err := known.Add(ctx, catalog.Page{ID: p.ID, Entries: p.Entries, Updated: updated}); err != nil {

@@ -11,6 +11,7 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/internal/catalog"
+	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 
 	"github.com/stretchr/testify/require"
@@ -387,4 +388,34 @@ func TestCatalogTimesFarOff(t *testing.T) {
 	told(now.Add(-70*day), now.Add(-50*day))
 	take(now)
 	told(now.Add(-70*day), now)
+}
+
+// An answer of the catalog is lost, and the tag that was written changes back: the value between must not stay, which
+// this process has not seen in the catalog.
+func TestTagAfterALostAnswer(t *testing.T) {
+	w, ctx := newWorld(t, nil), t.Context()
+	l := w.worker(nil)
+	offset := int64(0)
+	take := func(site string) {
+		value := fmt.Sprintf(`{"tenant":"acme","device":"d","ts":%d,"values":{"a":1},"tags":{"site":%q}}`, start+offset, site)
+		require.NoError(t, l.Take(ctx, admit.Record{Offset: offset, Time: start, Value: []byte(value)}))
+		offset++
+		w.now = w.now.Add(15 * time.Second)
+		attempt(t, l)
+	}
+	take("rome")
+	isLost := false
+	w.Catalog.Fault = func(op, _, _ string) *storetest.Fault {
+		if op != storetest.OpCreate {
+			return nil
+		}
+		isLost = true
+		return &storetest.Fault{Applied: true, Err: store.ErrBusy}
+	}
+	take("")
+	require.True(t, isLost)
+	w.Catalog.Fault = nil
+	take("rome")
+	e, _ := w.Catalog.Entry("acme", "d")
+	require.Equal(t, "rome", e.Tags[0].Value)
 }

@@ -237,6 +237,19 @@ func (x *Index) ForgottenUntil(device string) (until int64, ok bool) {
 	return until, ok
 }
 
+// Doubt takes entries of a page that may be stored or not: the values of their tags count as unknown.
+func (x *Index) Doubt(entries []Entry) {
+	for i := range entries {
+		e := Entry{Device: entries[i].Device, First: 1, Tags: slices.Clone(entries[i].Tags)}
+		for k := range e.Tags {
+			e.Tags[k].Value = "\xff" // which no reading has
+		}
+		if len(e.Tags) > 0 {
+			x.add(&e)
+		}
+	}
+}
+
 // Emptied returns an index of no device that knows which devices to forget.
 func (x *Index) Emptied() *Index {
 	out := NewIndex()

@@ -57,7 +57,8 @@ type logReader struct {
 
 // newLogReader returns a reader of the committed records from an offset on.
 func newLogReader(u *unpacker, from int64, transactions []transaction) *logReader {
-	return &logReader{unpack: u, from: from, aborted: newAborted(transactions), out: Batch{Next: from}}
+	slices.SortFunc(transactions, func(a, b transaction) int { return cmp.Compare(a.first, b.first) })
+	return &logReader{unpack: u, from: from, aborted: aborted{transactions, map[int64]bool{}}, out: Batch{Next: from}}
 }
 
 func (r *logReader) read(set []byte) (Batch, error) {
@@ -111,11 +112,6 @@ type transaction struct{ producer, first int64 }
 type aborted struct {
 	coming []transaction  // sorted by first offset
 	open   map[int64]bool // producers with an open one
-}
-
-func newAborted(all []transaction) aborted {
-	slices.SortFunc(all, func(a, b transaction) int { return cmp.Compare(a.first, b.first) })
-	return aborted{all, map[int64]bool{}}
 }
 
 // has reports whether a producer's records in a batch that ends at an offset belong to an aborted transaction. Callers

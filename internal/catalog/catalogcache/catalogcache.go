@@ -126,6 +126,13 @@ func (c *Copy) Add(ctx context.Context, p catalog.Page) error {
 	return nil
 }
 
+// Doubt takes the entries of a page that may be stored or not.
+func (c *Copy) Doubt(entries []catalog.Entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.index.Doubt(entries)
+}
+
 func (d *Cache) entry(tenant string) *Copy {
 	d.mu.Lock()
 	defer d.mu.Unlock()

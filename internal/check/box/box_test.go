@@ -116,8 +116,7 @@ type box struct {
 	tenants []string
 	// timesLost is set once the journal has lost records.
 	timesLost bool
-	// overlapped is set once two ingesters of a place have written at a time: the one that lags may set a tag last. It is
-	// set in runs about R4, too, of which one (seed 99000002) lacks a tag in all lists for a reason that is not found yet.
+	// overlapped is set once two ingesters of a place have written at a time: the one that lags may set a tag last.
 	overlapped bool
 	// documented is when a control document was written last.
 	documented time.Time
@@ -263,7 +262,6 @@ func (b *box) begin() {
 		b.oracle.registered(name)
 	}
 	b.beginRetaining()
-	b.overlapped = b.about == lagging
 	for i := range b.profile.partitions {
 		b.slots = append(b.slots, &slot{ordinal: i})
 	}

@@ -132,7 +132,8 @@ func replayTopic(ctx context.Context, cfg Config, client *kafka.Client,
 		sum: DeadLetterSummary{DryRun: cfg.DeadLetters.DryRun},
 	}
 	r.repairer.original = r.original
-	r.log = newReplayLog(cfg.Topic, r.wanted)
+	r.log = &replayLog{topic: cfg.Topic, wanted: r.wanted, deadLetters: map[deadletter.ID]entry{},
+		done: map[deadletter.ID]bool{}}
 	err = r.all(ctx)
 	return r.sum, err
 }

@@ -75,11 +75,6 @@ type replayLog struct {
 	repeats     int // further copies of selected dead letters
 }
 
-func newReplayLog(topic string, wanted func(l *deadletter.DeadLetter, at int64) bool) *replayLog {
-	return &replayLog{topic: topic, wanted: wanted, deadLetters: map[deadletter.ID]entry{},
-		done: map[deadletter.ID]bool{}}
-}
-
 // read reads a part of the dead-letter topic.
 func (l *replayLog) read(ctx context.Context, from *kafka.Topic, span kafka.Span, step func(int64)) error {
 	return from.Each(ctx, span, func(r *kafka.Record) error {

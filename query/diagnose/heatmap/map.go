@@ -285,7 +285,8 @@ func Compact(rows []Row, most int) []Row {
 	for i := range rows {
 		nodes[i] = node{Row: rows[i], total: rows[i].total(), before: i - 1, after: i + 1}
 	}
-	p := newPairs()
+	p := pairs{queue.NewHeap(func(p *pair) *int32 { return &p.place },
+		func(p *pair) int64 { return int64(math.Float64bits(p.total)) })}
 	for i := range nodes[:max(0, len(nodes)-1)] {
 		p.offer(nodes, i)
 	}
@@ -341,11 +342,6 @@ type pair struct {
 
 // pairs are the pairs, the coldest first.
 type pairs struct{ queue.Heap[*pair] }
-
-func newPairs() pairs {
-	return pairs{queue.NewHeap(func(p *pair) *int32 { return &p.place },
-		func(p *pair) int64 { return int64(math.Float64bits(p.total)) })}
-}
 
 // offer adds a node and its neighbour, if they lie in the same physical partition.
 func (p *pairs) offer(nodes []node, first int) {
