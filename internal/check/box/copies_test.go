@@ -57,6 +57,7 @@ func (b *box) pickCopies() (c copies) {
 	c.notes = map[string][]note{}
 	c.west.prefix, c.west.metrics, c.west.profile = "west-", []string{"c", "d"}, b.profile
 	c.west.profile.partitions, c.west.profile.queriers = 1, 1
+	c.west.overlapped = true // tags come with pages of the source, too
 	c.west.oracle.from = b.oracle
 	c.west.operating = b.operating
 	c.west.operating.rnd, c.west.operating.kept = rand.New(rand.NewPCG(b.opts.seed, 41)), map[string]bool{}

@@ -15,7 +15,7 @@ func (b *box) context() context.Context { return context.Background() }
 // The most that may pass until everything is stored, committed and complete once nothing fails any more.
 const (
 	settleWithin = 30 * time.Minute
-	settleEvents = 60_000
+	settleEvents = 200_000
 )
 
 // settle ends all disturbance, and holds what must hold then.
