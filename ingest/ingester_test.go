@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/binning"
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
@@ -19,6 +21,7 @@ import (
 	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
+	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/stream"
 	"binnacle/internal/tenant"
@@ -402,6 +405,76 @@ func TestAddedPartitionsAreRead(t *testing.T) {
 	r.settled()
 	r.whole()
 	require.Eventually(t, in.CaughtUp, patience, time.Millisecond)
+}
+
+// Members come and go while records flow: all of them are stored, once.
+func TestGroupRebalances(t *testing.T) {
+	const seed = 17
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	r := newRig(t, 4)
+	var stops []func()
+	n := int64(0)
+	flow := func(records int) {
+		batches := map[int][]kafkago.Message{}
+		for range records {
+			d := int(n % 12)
+			batches[d%4] = append(batches[d%4], r.message(fmt.Sprintf("d%02d", d), past+n, float64(n)))
+			n++
+		}
+		for p, b := range batches {
+			r.publishAs(p, kafkago.Lz4, b...)
+		}
+	}
+	for range ingesttest.Rounds(5, 3) {
+		if len(stops) > 1 && rnd.IntN(2) == 0 {
+			i := rnd.IntN(len(stops))
+			stops[i]()
+			stops = append(stops[:i], stops[i+1:]...)
+		} else {
+			in := r.ingester(nil)
+			stops = append(stops, r.run(in))
+			r.watch(in)
+		}
+		for range 5 {
+			flow(20 + rnd.IntN(50))
+		}
+	}
+	flow(40)
+	r.settled()
+	r.whole()
+}
+
+// watch asks a head all the time, as queries do, until the test ends: its snapshots are whole, whatever the
+// partitions do.
+func (r *rig) watch(in *ingest.Ingester) {
+	done, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+			}
+			heads, err := in.Heads(context.Background(), store.HeadRequest{Tenant: "acme", Range: binning.All})
+			if err != nil {
+				r.t.Errorf("heads: %v", err)
+			}
+			for _, h := range heads {
+				for rows := range h.Rows {
+					if rows.Source.Through >= h.Position {
+						r.t.Errorf("partition %d shows offset %d at position %d", h.Partition, rows.Source.Through, h.Position)
+					}
+				}
+			}
+			in.CaughtUp()
+		}
+	}()
+	r.t.Cleanup(func() {
+		close(done)
+		<-over
+	})
 }
 
 // More was published than fits in memory, and the store is slow: all of it is stored.
