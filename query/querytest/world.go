@@ -180,8 +180,11 @@ func (h *Heads) Set(p store.PartitionHead, records ...Record) {
 
 // SetOnly sets one head in place of all others.
 func (h *Heads) SetOnly(p store.PartitionHead, records ...Record) {
-	h.Reset()
-	h.Set(p, records...)
+	only := newHead(p, records)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.heads = []*head{only}
+	h.version++
 }
 
 func newHead(p store.PartitionHead, records []Record) *head {

@@ -13,8 +13,8 @@ import (
 // The house stays small. A change that needs more lines says so by moving these figures; one that needs fewer moves
 // them too.
 const (
-	mostLines        = 132_813 // of Go outside tests
-	mostProductLines = 105_436 // of those, outside internal/lab
+	mostLines        = 132_816 // of Go outside tests
+	mostProductLines = 105_439 // of those, outside internal/lab
 	mostFolders      = 24      // in internal/
 )
 
