@@ -378,8 +378,8 @@ func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) er
 	return nil
 }
 
-// checkErased fails while news may be of before an order that the worker has not applied, and the catalog has: they
-// would count again.
+// checkErased fails while the catalog has forgotten a device of news by an order that the worker has not applied: what
+// is erased would count again.
 func checkErased(known *catalogcache.Copy, news []catalog.Entry, j *write.CatalogUpdate) (err error) {
 	orders := j.Snapshot.Erasures(j.Tenant)
 	known.Use(func(x *catalog.Index) {

@@ -285,7 +285,7 @@ func (s Span) with(t Span) Span { return Span{min(s.From, t.From), max(s.To, t.T
 
 func (s Span) contains(t Span) bool { return s.From <= t.From && s.To >= t.To }
 
-// hasSeen reports whether times lie within those that were seen of the device: not once they are erased.
+// hasSeen reports whether times lie within what was seen of the device. An erasure takes back what was seen.
 func (d *Device) hasSeen(times Span) bool {
 	first, last, ok := d.Times()
 	return ok && Span{first, last}.contains(times)

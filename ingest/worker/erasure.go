@@ -66,7 +66,7 @@ func (e *erasing) drop(o *erasure.Order) {
 	}
 }
 
-// hasErased reports whether an order erases all rows of which a record of the journal has times.
+// hasErased reports whether an order erases all rows behind a journal record of times.
 func (e *erasing) hasErased(r *journal.Record) bool {
 	return e.snapshot != nil && slices.ContainsFunc(e.snapshot.Erasures(r.Tenant), func(o *erasure.Order) bool {
 		return o.IsAcknowledged() && o.IsWhole() && (o.Device == "" || o.Device == r.Device) &&
@@ -75,8 +75,7 @@ func (e *erasing) hasErased(r *journal.Record) bool {
 }
 
 // forgetShown forgets what an erased device has shown: rows left are new to the catalog. Where rows were stored since
-// the order, a worker stored them that knew the order (rule E-R3): then the times that the journal carries stay, which
-// that worker has found after the order. The caller holds the lock.
+// the order, times that the journal carries stay: their worker knew the order (rule E-R3). The caller holds the lock.
 func (e *erasing) forgetShown(d *bins.Device, storedSince bool) {
 	e.bins.Updates.Reset(&d.Device)
 	if storedSince {

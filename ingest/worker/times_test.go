@@ -250,7 +250,7 @@ func TestTimesOfAnotherOwnerAfterResume(t *testing.T) {
 }
 
 // A device that was erased, and reports again, keeps the times of what was stored since: the journal carries them to
-// the next owner, which applies the order again. Times of what was erased are gone, also those that an append carries
+// the next owner, which applies the order again. Times of erased rows are gone, also those that an append carries
 // while the order is read.
 func TestTimesOfAnErasedDevice(t *testing.T) {
 	for _, inFlight := range []bool{false, true} {
@@ -267,7 +267,7 @@ func TestTimesOfAnErasedDevice(t *testing.T) {
 			w.now = w.now.Add(2 * time.Minute)
 			refresh()
 		}
-		last := func() int64 { // by the catalog and the head
+		last := func() int64 { // the later time of the catalog and the head
 			e, _ := w.Catalog.Entry("acme", "d")
 			last := e.Last
 			for _, d := range l.Bins().ListDevices(store.ListRequest{Tenant: "acme"}) {

@@ -59,7 +59,8 @@ type Publish struct {
 type CatalogUpdate struct {
 	Result
 	*catalogupdates.Update
-	Snapshot *control.Snapshot // its orders of erasure are applied to what was seen
+	// Snapshot has the orders of erasure that are applied to the entries.
+	Snapshot *control.Snapshot
 }
 
 // LabelLookup asks which values the labels of a tenant's readings have, by its catalog.

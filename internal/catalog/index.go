@@ -237,12 +237,12 @@ func (x *Index) ForgottenUntil(device string) (until int64, ok bool) {
 	return until, ok
 }
 
-// Doubt takes entries of a page that may be stored or not: the values of their tags count as unknown.
+// Doubt marks the tags of entries as unknown: their page may be stored or not, and Diff returns the tags again.
 func (x *Index) Doubt(entries []Entry) {
 	for i := range entries {
 		e := Entry{Device: entries[i].Device, First: 1, Tags: slices.Clone(entries[i].Tags)}
 		for k := range e.Tags {
-			e.Tags[k].Value = "\xff" // which no reading has
+			e.Tags[k].Value = "\xff" // no reading has this value
 		}
 		if len(e.Tags) > 0 {
 			x.add(&e)

@@ -211,8 +211,8 @@ func (list List) CatalogSince() (since time.Time) {
 	return since
 }
 
-// MayHave reports whether what was seen of a device may be of before an order about all days by which the catalog has
-// forgotten it until an instant, ms. The orders of the list are applied; they were read at readAt.
+// MayHave reports whether an entry of a device may have something erased. The catalog has forgotten the device until an
+// instant, ms, by an order about all days. The orders of the list were read at readAt, and are applied to the entry.
 func (list List) MayHave(device string, until int64, readAt time.Time) bool {
 	known := readAt.UnixMilli() > until
 	for _, e := range list {

@@ -126,7 +126,7 @@ func (c *Copy) Add(ctx context.Context, p catalog.Page) error {
 	return nil
 }
 
-// Doubt takes the entries of a page that may be stored or not.
+// Doubt marks the tags of a page as unknown: the page may be stored or not.
 func (c *Copy) Doubt(entries []catalog.Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,9 +13,12 @@ import (
 // The house stays small. A change that needs more lines says so by moving these figures; one that needs fewer moves
 // them too.
 const (
-	mostLines        = 132_816 // of Go outside tests
-	mostProductLines = 105_439 // of those, outside internal/lab
-	mostFolders      = 24      // in internal/
+	// mostLines is the lines of Go outside tests.
+	mostLines = 132_816
+	// mostProductLines is the part of mostLines outside internal/lab.
+	mostProductLines = 105_439
+	// mostFolders is the folders in internal.
+	mostFolders = 24
 )
 
 func TestTheHouseIsSmall(t *testing.T) {

@@ -98,8 +98,9 @@ type box struct {
 	setback   setback
 	grouped   bool // a group gives ingesters their partitions
 
-	slots    []*slot
-	leaving  []*ingester // that were stopped
+	slots []*slot
+	// leaving are the ingesters that were stopped and may still write.
+	leaving  []*ingester
 	queriers []*querier
 	makers   []*maker
 	rollups  *storetest.Rollups

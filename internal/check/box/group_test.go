@@ -44,8 +44,10 @@ type group struct {
 	generation int32
 	members    map[string]*groupMember
 	born       int
-	since      time.Time         // when the next generation was called for; zero for never
-	shares     map[string][]byte // by member; nil until the leader has sent them
+	// since is when the next generation was called for, zero for never.
+	since time.Time
+	// shares are the assignments of the members. They are nil until the leader has sent them.
+	shares map[string][]byte
 }
 
 // groupMember is one process in the group.

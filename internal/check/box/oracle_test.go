@@ -38,10 +38,12 @@ type oracle struct {
 	mu       sync.Mutex // guards below
 	number   int64
 	versions map[series][]version
-	keepings map[string]*keeping         // by tenant
-	byDevice map[string][]series         // in the order in which they came
-	tags     map[string]telemetry.Labels // by device, the newest ones
-	refused  map[place]string
+	// keepings are keyed by tenant.
+	keepings map[string]*keeping
+	byDevice map[string][]series // in the order in which they came
+	// tags are the newest ones of each device.
+	tags    map[string]telemetry.Labels
+	refused map[place]string
 	// refusedOf are what is known of refused records that can be read.
 	refusedOf map[place]series
 	replayed  map[place]place     // where a dead letter stood that was published again

@@ -84,7 +84,7 @@ func (q *querier) promQL(x *exact, form url.Values) (map[string][]at, bool) {
 	}
 	out := map[string][]at{}
 	for _, s := range answer.Data.Result {
-		delete(s.Metric, siteTag) // of which lists say more
+		delete(s.Metric, siteTag) // lists are compared with the tag
 		name := labels.FromMap(s.Metric).String()
 		for _, v := range s.Values {
 			value, err := strconv.ParseFloat(v[1].(string), 64)
