@@ -3,11 +3,13 @@ package query_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/querytest"
@@ -161,21 +163,49 @@ func TestComplete(t *testing.T) {
 }
 
 // A chunk that an answer has shown counts as read. The next answer is of a replica that may lack the chunk: it is not
-// complete while the only head is of an ingester that had lost the partition before the chunk was stored (R3).
+// complete while the only head is of an ingester that had lost the partition before the chunk was stored (R3). That
+// ingester need not know the stream of the chunk.
 func TestShownChunkCountsAsRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := querytest.New(t, noon)
-		w.Tenant("acme")
-		w.Heads.Unaware(func() { w.Chunk(record(6, "m1", noon.Add(-time.Minute), float("x", 1))) })
-		w.Heads.Set(head(0, 1, 5, 0))
-		q := newQuerier(t, w, nil)
-		rows, res := ask(t, q, query.Request{Tenant: "acme", Range: lastHour()})
-		require.Len(t, rows, 1)
-		require.True(t, res.Complete, "%v", res.Incomplete)
-		_, res = ask(t, q, query.Request{Tenant: "acme", Range: lastHour()})
-		require.Equal(t, []string{"partition telemetry/0 is behind an earlier answer: offset 5 of stream 1 after " +
-			"offset 7 of stream 1"}, res.Incomplete)
-	})
+	behind := func(stream int) []string {
+		return []string{"partition telemetry/0 is behind an earlier answer: offset 5 of stream 1 after offset 7 of stream " +
+			strconv.Itoa(stream)}
+	}
+	unknown := []string{"a stored chunk is of stream 2, which is not known here yet"}
+	for _, c := range []struct {
+		name        string
+		stream      uint32
+		cluster     string // of stream 2; "" where there is none
+		first, next []string
+	}{
+		{name: "of the stream of a head", stream: 1, next: behind(1)},
+		{name: "of a later stream of the log", stream: 2, cluster: "c", next: behind(2)},
+		{name: "of another cluster", stream: 2, cluster: "d"},
+		{name: "of a stream that is new", stream: 2, first: unknown, next: unknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := querytest.New(t, noon)
+			streams := stream.NewStreams(w.Documents)
+			first, err := streams.Find(t.Context(), "c", querytest.Topic, 1)
+			require.NoError(t, err)
+			if c.cluster == first.Cluster {
+				_, err = streams.Next(t.Context(), first, 1)
+			} else if c.cluster != "" {
+				_, err = streams.Find(t.Context(), c.cluster, querytest.Topic, 1)
+			}
+			require.NoError(t, err)
+			w.Tenant("acme")
+			r := record(6, "m1", noon.Add(-time.Minute), float("x", 1))
+			r.Position.Stream = c.stream
+			w.Heads.Unaware(func() { w.Chunk(r) })
+			w.Heads.Set(head(0, 1, 5, 0))
+			q := newQuerier(t, w, nil)
+			for _, missing := range [][]string{c.first, c.next} {
+				rows, res := ask(t, q, query.Request{Tenant: "acme", Range: lastHour()})
+				require.Len(t, rows, 1)
+				require.Equal(t, missing, res.Incomplete)
+			}
+		})
+	}
 }
 
 func TestStrictWaitsForLogEnd(t *testing.T) {

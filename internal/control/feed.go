@@ -126,7 +126,7 @@ func (d *Directory) follow(ctx context.Context, began, watch time.Time) (*Snapsh
 
 func (d *Directory) snapshotOf(docs *documentsOf, began time.Time) (*Snapshot, error) {
 	v := &Snapshot{ReadAt: began, placeable: d.cfg.Lead - d.cfg.Margin, maxMonths: d.cfg.MaxMonths,
-		copied: make(map[uint32]bool)}
+		Streams: make(map[uint32]stream.Stream)}
 	var broken store.Damage
 	var err error
 	v.tenants, broken, err = tenant.Of(docs.list(tenant.Kind), docs.list(tenant.KindEpoch), d.Snapshot().tenants)
@@ -146,9 +146,7 @@ func (d *Directory) snapshotOf(docs *documentsOf, began time.Time) (*Snapshot, e
 		if err != nil {
 			broken.Add(doc, err)
 		}
-		if err != nil || s.IsCopied() {
-			v.copied[s.Number] = s.IsCopied()
-		}
+		v.Streams[s.Number], v.hasCopies = s, v.hasCopies || err != nil || s.IsCopied()
 	}
 	v.takeDamage(broken)
 	for _, t := range v.tenants {

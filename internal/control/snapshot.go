@@ -8,6 +8,7 @@ import (
 
 	"binnacle/internal/erasure"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
 	"binnacle/sharding"
@@ -19,6 +20,8 @@ type Snapshot struct {
 	// ReadAt is when the read began: the snapshot has all documents that were stored before. Zero before the first
 	// read.
 	ReadAt time.Time
+	// Streams are the streams of all topics by number. Of one with a damaged document the rest may be wrong.
+	Streams map[uint32]stream.Stream
 
 	placeable time.Duration // how far after ReadAt event times may be placed
 	tenants   map[string]tenant.Tenant
@@ -30,14 +33,11 @@ type Snapshot struct {
 	backfills map[string]Backfill
 	erasures  map[string]erasure.List
 	damage    []*store.DamagedError
-	copied    map[uint32]bool // streams that were copied from another database, false where the document is damaged
+	hasCopies bool
 }
 
 // HasCopies reports whether `tenant copy` may create chunks that no ingester knows (rule T1).
-func (v *Snapshot) HasCopies() bool { return len(v.copied) > 0 }
-
-// IsCopied reports whether a stream was copied from another database.
-func (v *Snapshot) IsCopied(stream uint32) bool { return v.copied[stream] }
+func (v *Snapshot) HasCopies() bool { return v.hasCopies }
 
 // Tenant returns a tenant, and whether it is registered.
 func (v *Snapshot) Tenant(name string) (tenant.Tenant, bool) {

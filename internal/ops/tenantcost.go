@@ -238,64 +238,45 @@ func unbilled(hours []charges.Hour, now time.Time) float64 {
 	return min(mostUnbilled, max(0, now.Truncate(time.Hour).Add(time.Hour).Sub(last).Hours()))
 }
 
-// addBytes adds what tenants have stored in the containers of a bill: in its month and in the containers' months.
-func (c *Costs) addBytes(ctx context.Context, reader *heatlog.Reader, in charges.BillInput) error {
-	wanted := map[string]bool{}
-	months := map[charges.Month]*charges.Sum{in.Month: in.Sum}
-	want := func(containers []charges.Container) error {
-		for _, of := range containers {
-			if wanted[of.Name] {
-				continue
-			}
-			wanted[of.Name] = true
-			span, ok := containerSpan(of.Name)
-			for m := charges.MonthOf(span.from); ok && !m.Begin().After(span.to) && !m.Begin().After(in.Month.Begin()); {
-				if months[m] == nil {
-					sum, err := reader.Charges(ctx, m)
-					if err != nil {
-						return err
-					}
-					months[m] = sum
-				}
-				m = charges.MonthOf(m.End())
-			}
-		}
-		return nil
-	}
+// addBytes adds what tenants have stored in the containers of a bill, in all months since the first of them begins.
+func (c *Costs) addBytes(ctx context.Context, reader *heatlog.Reader, in charges.BillInput) (err error) {
+	billed := slices.Clone(in.Present)
 	for _, h := range in.Hours {
-		if err := want(h.Containers); err != nil {
-			return err
+		billed = append(billed, h.Containers...)
+	}
+	first := in.Month.Begin()
+	for _, of := range billed {
+		in.Bytes[of.Name] = map[string]int64{}
+		if begin, ok := containerBegin(of.Name); ok && begin.Before(first) {
+			first = begin
 		}
 	}
-	if err := want(in.Present); err != nil {
-		return err
+	if kept := c.now().Add(-heatlog.KeepCharges); first.Before(kept) {
+		first = kept
 	}
-	for _, sum := range months {
+	for m := charges.MonthOf(first); !m.Begin().After(in.Month.Begin()); m = charges.MonthOf(m.End()) {
+		sum := in.Sum
+		if m != in.Month {
+			if sum, err = reader.Charges(ctx, m); err != nil {
+				return err
+			}
+		}
 		for key, a := range sum.Rows {
-			if key.Tenant == "" || a.Bytes == 0 || !wanted[key.Container] {
-				continue
+			if stored := in.Bytes[key.Container]; stored != nil && key.Tenant != "" && a.Bytes > 0 {
+				stored[key.Tenant] += a.Bytes
 			}
-			if in.Bytes[key.Container] == nil {
-				in.Bytes[key.Container] = map[string]int64{}
-			}
-			in.Bytes[key.Container][key.Tenant] += a.Bytes
 		}
 	}
 	return nil
 }
 
-// timeSpan is from and to, included.
-type timeSpan struct{ from, to time.Time }
-
-func containerSpan(name string) (timeSpan, bool) {
+// containerBegin returns the first instant of which a container may have chunks or rollups.
+func containerBegin(name string) (time.Time, bool) {
 	_, of, ok := sharding.ParseContainer(name)
 	if !ok {
-		if _, of, ok = sharding.ParseRollupsContainer(name); !ok {
-			return timeSpan{}, false
-		}
+		_, of, ok = sharding.ParseRollupsContainer(name)
 	}
-	r := of.Range()
-	return timeSpan{time.UnixMilli(r.From).UTC(), time.UnixMilli(r.To - 1).UTC()}, true
+	return time.UnixMilli(of.Range().From).UTC(), ok
 }
 
 type billedTenant struct {

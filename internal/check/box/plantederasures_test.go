@@ -51,7 +51,7 @@ var plantedErasures = []planted{
 		old: "if isLast && f.Through < through && ", new: "if false && ",
 		missed: "no run of 40 s found it: a create must be on its way until after the second sweep"},
 	{name: "E-R8 a copied chain gets two fences", file: "internal/ops/erase/sweep.go", with: copying,
-		old: " && !(f.IsFence() && s.facts.IsCopied(f.ID.Stream))", new: "",
+		old: " && !(f.IsFence() && s.facts.Streams[f.ID.Stream].IsCopied())", new: "",
 		missed: "none of 300 runs found it, TestChunkInPlaceOfAFence does: two orders must meet a chain that goes on"},
 	{name: "E-R8 a fence reaches too far", file: "internal/ops/erase/sweep.go", with: erasures,
 		old: "First: through, Through: through,", new: "First: through + 1, Through: through + 1,"},

@@ -240,7 +240,7 @@ func (s *sweep) act(ctx context.Context, chunks []*found) (isClean bool, err err
 				return false, err
 			}
 		}
-		if isLast && f.Through < through && !(f.IsFence() && s.facts.IsCopied(f.ID.Stream)) {
+		if isLast && f.Through < through && !(f.IsFence() && s.facts.Streams[f.ID.Stream].IsCopied()) {
 			isClean = false
 			if err := s.fence(ctx, f, through); err != nil {
 				return false, err

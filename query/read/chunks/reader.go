@@ -126,7 +126,7 @@ func (q *Query) Deliver(p *piece.Piece) error {
 		p.Release()
 		return nil
 	}
-	q.Heads.Shows(&p.Chunk.Header)
+	q.Heads.Shows(&p.Chunk.Header, q.View.Snapshot)
 	return q.Sink.Add(p)
 }
 

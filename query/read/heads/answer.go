@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"binnacle/binning/chunk"
+	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query/read/kept"
@@ -36,7 +37,7 @@ type Answer struct {
 
 	all    []store.PartitionHead
 	known  *known            // before; nil for nothing
-	topics map[uint32]string // by the streams that heads read
+	topics map[uint32]string // by the streams of shown chunks; "" for those that no answer waits for
 	used   *progress
 }
 
@@ -80,9 +81,6 @@ func (r *Reader) Read(ctx context.Context, q Query) (*Answer, error) {
 	}
 	tails := int64(0)
 	a.all, a.used, a.topics = s.all, r.progress, make(map[uint32]string)
-	for i := range s.all {
-		a.topics[s.all[i].Stream] = s.all[i].Topic
-	}
 	a.eachTail(func(chainDay, store.Tail) { tails++ })
 	return a.Answer, a.Account.Memory.Take(tailBytes * tails)
 }
@@ -335,12 +333,35 @@ func (a *Answer) EachKnownChunk(yield func(device string, id chunk.ID)) {
 
 // Shows notes that the answer shows a chunk. From now on no answer is complete unless a head has read all the chunk's
 // records (rule R3): a replica may lack it, and an ingester that has lost the partition need not know of it.
-func (a *Answer) Shows(h *chunk.Header) {
-	if topic, ok := a.topics[h.ID.Stream]; ok { // a head reads the stream
-		a.used.mu.Lock()
-		defer a.used.mu.Unlock()
+func (a *Answer) Shows(h *chunk.Header, v *control.Snapshot) {
+	if len(a.all) == 0 { // the answer is of an earlier moment, or not complete
+		return
+	}
+	a.used.mu.Lock()
+	defer a.used.mu.Unlock()
+	if _, found := a.topics[h.ID.Stream]; !found {
+		a.topics[h.ID.Stream] = a.topicOf(h.ID.Stream, v)
+	}
+	if topic := a.topics[h.ID.Stream]; topic != "" {
 		a.used.use(partition{topic, h.ID.Partition}, streamPosition{h.ID.Stream, h.Through + 1})
 	}
+}
+
+// topicOf returns the topic of a stream if a head reads it, or another stream of the same log; "" if none does. An
+// answer with a chunk of a stream that is younger than the snapshot is not complete.
+func (a *Answer) topicOf(number uint32, v *control.Snapshot) string {
+	s, known := v.Streams[number]
+	for i := range a.all {
+		read, ok := v.Streams[a.all[i].Stream]
+		if a.all[i].Stream == number || ok && known && read.Topic == s.Topic && read.Cluster == s.Cluster {
+			return a.all[i].Topic
+		}
+		known = known && ok
+	}
+	if !known {
+		a.Missing = append(a.Missing, fmt.Sprintf("a stored chunk is of stream %d, which is not known here yet", number))
+	}
+	return ""
 }
 
 // RowsWithin returns how many rows of a frame have an instant in a range.
