@@ -49,7 +49,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		headRows: counter("binnacle_query_head_rows_total",
 			"Rows read from ingesters' memory, before merging."),
 		kept: counters("result", "binnacle_query_kept_answers_total",
-			"Answers of range queries in PromQL that may be kept, by whether a part was kept (hit) or not (miss)."),
+			"Parts of PromQL queries that may be kept, by whether some values were kept (hit) or not (miss)."),
 		incomplete: counter("binnacle_query_incomplete_total", "Answers that were not complete."),
 		timeouts: counters("waiting_for", "binnacle_query_timeouts_total",
 			"Queries that exceeded --query-timeout, by what they waited for: store, other."),

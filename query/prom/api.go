@@ -327,7 +327,7 @@ func (a *api) evaluate(ctx context.Context, c *call,
 	}
 	var res *promql.Result
 	if asked == "" {
-		q = &rewrittenQuery{q, c.pushdowns, begin, &answers{c.tenantStorage, text}}
+		q = &rewrittenQuery{q, c.pushdowns, begin, c.bounded}
 		res = q.Exec(ctx)
 	} else { // statistics count the samples that the engine sees, so it must see them
 		res = c.bounded(ctx, q)

@@ -129,7 +129,8 @@ func (l Pushdowns) rewritten(begin func() (promql.Query, error)) (promql.Query, 
 		return nil, err
 	}
 	clear(l.Over.pushdowns)
-	return &rewrittenQuery{q, l.Over.pushdowns, begin, nil}, nil
+	run := func(ctx context.Context, q promql.Query) *promql.Result { return q.Exec(ctx) }
+	return &rewrittenQuery{q, l.Over.pushdowns, begin, run}, nil
 }
 
 // Count is how many pushdowns the last query had.

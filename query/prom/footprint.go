@@ -339,25 +339,14 @@ func (b *bound) take(expr parser.Expr, g grid) (taken int64, err error) {
 
 // leaf returns how much a selector has found.
 func (b *bound) leaf(matchers []*labels.Matcher) leafSize {
-	out := b.pushdowns.of(matchers).outcomeSoFar()
-	if out == nil {
-		out = b.reads.find(matchers, telemetry.Range{})
+	out := b.reads.find(matchers, telemetry.Range{})
+	if l := b.pushdowns.of(matchers); l != nil {
+		out = l.found
 	}
 	if out == nil {
 		return leafSize{}
 	}
 	return out.sizes()
-}
-
-// outcomeSoFar returns what a pushdown has found, nil if nothing was asked yet.
-func (l *pushdown) outcomeSoFar() *outcome {
-	switch {
-	case l == nil:
-		return nil
-	case l.ready != nil:
-		return l.ready
-	}
-	return l.found
 }
 
 // reads is what selectors without a pushdown have read.

@@ -42,6 +42,7 @@ type pushdown struct {
 	source *pushdown // of fold
 	folds  []*fold   // aggregations of its values
 	whole  bool      // its series must be held, until all are there, before they are folded
+	nested bool      // an aggregation adds its series in the order of all steps
 
 	uses     int      // running uses of its values by the engine, folds or terms
 	found    *outcome // nil before the first use
@@ -50,9 +51,8 @@ type pushdown struct {
 	// narrow is called when all has been read, may change steps, and returns the first instant that is needed; nil for all
 	// steps.
 	narrow func(*query.Basis) int64
-	kept   *query.Basis // basis of an earlier answer, for narrow; nil for none
+	kept   *query.Basis // basis of an earlier evaluation, for narrow; nil for none
 	again  bool         // something was read once more, which narrow has not seen
-	ready  *outcome     // nil until it is computed
 }
 
 // outcome is what a selector found.
@@ -92,6 +92,14 @@ type stepGrid struct {
 
 func (g stepGrid) at(k int) int64 { return g.first + int64(k)*g.step }
 
+func (g stepGrid) instants() []int64 {
+	out := make([]int64, g.n)
+	for k := range out {
+		out[k] = g.at(k)
+	}
+	return out
+}
+
 // errUnordered says that a series has come after others were folded that the engine adds later.
 var errUnordered = errors.New("series come in another order than that of their labels")
 
@@ -103,13 +111,13 @@ type rewrittenQuery struct {
 	promql.Query
 	pushdowns pushdowns
 	restart   func() (promql.Query, error) // the same once more
-	answers   *answers                     // kept answers; nil for none
+	run       func(context.Context, promql.Query) *promql.Result
 }
 
 // Exec implements promql.Query.
 func (p *rewrittenQuery) Exec(ctx context.Context) *promql.Result {
 	p.pushdowns.rewrite(p.Statement())
-	res := p.answers.exec(ctx, p.Query, p.pushdowns)
+	res := p.run(ctx, p.Query)
 	if !errors.Is(res.Err, errEngineOnly) {
 		return res
 	}
@@ -119,7 +127,7 @@ func (p *rewrittenQuery) Exec(ctx context.Context) *promql.Result {
 	}
 	p.Close()
 	p.Query = again
-	return p.answers.bounded(ctx, again)
+	return p.run(ctx, again)
 }
 
 // rewriter replaces parts of a query, or of a subquery, by pushdowns.
@@ -164,6 +172,11 @@ func (p *rewriter) rewrite(expr parser.Expr) parser.Expr {
 		e.Expr = p.rewrite(e.Expr)
 		if e.Param != nil {
 			e.Param = p.rewrite(e.Param)
+		}
+		for _, s := range parser.ExtractSelectors(e.Expr) {
+			if l := p.pushdowns.of(s); l != nil {
+				l.nested = true
+			}
 		}
 		return p.fold(e)
 	case *parser.ParenExpr:
@@ -311,15 +324,18 @@ func (l *pushdown) count() {
 }
 
 // key returns a text that is the same of pushdowns with the same values and annotations.
-func (l *pushdown) key() string {
-	key := fmt.Sprint(l.function, " ", l.window, l.offset, l.back, l.seconds, l.steps)
+func (l *pushdown) key() string { return fmt.Sprint(l.steps, l.formula()) }
+
+// formula returns a text that is the same of pushdowns that are equal but for their steps.
+func (l *pushdown) formula() string {
+	key := fmt.Sprint(l.function, " ", l.window, l.offset, l.back, l.seconds)
 	if infoOnCounters[l.function] {
 		key += fmt.Sprint(l.argument)
 	}
 	switch {
 	case l.fold != nil:
 		f := l.fold
-		return l.source.key() + fmt.Sprintf("%s%d%t%q", f.op, f.best, f.without, f.grouping)
+		return l.source.formula() + fmt.Sprintf("%s%d%t%q", f.op, f.best, f.without, f.grouping)
 	case l.inner != nil:
 		return key + l.inner.key
 	}
@@ -342,7 +358,7 @@ func (s *selector) outcome(ctx context.Context, l *pushdown) *outcome {
 			out.series, out.warnings, out.err = s.overSubquery(ctx, l)
 		} else {
 			out.series, out.warnings, out.err = s.found(ctx, l.matchers,
-				func() ([]*series, annotations.Annotations, error) { return s.evaluate(ctx, l) })
+				func() ([]*series, annotations.Annotations, error) { return s.kept(ctx, l) })
 		}
 		l.found = out
 		if s.check != nil {
@@ -374,7 +390,7 @@ func (s *selector) evaluate(ctx context.Context, l *pushdown) (
 	if l.narrow != nil {
 		r.From = func(b *query.Basis) int64 {
 			from := l.narrow(b)
-			e.instants = l.instants()
+			e.instants = l.steps.instants()
 			return from
 		}
 		r.Kept = l.kept
@@ -428,19 +444,11 @@ func (s *selector) begin(l *pushdown) (*evaluation, error) {
 	if err := s.memory.Take(8 * int64(l.steps.n)); err != nil {
 		return nil, err
 	}
-	return &evaluation{selector: s, pushdown: l, instants: l.instants()}, nil
+	return &evaluation{selector: s, pushdown: l, instants: l.steps.instants()}, nil
 }
 
 func (l *pushdown) reads() telemetry.Range {
 	return rangeOf(l.steps.first-l.offset-l.window+1, l.steps.at(l.steps.n-1)-l.offset)
-}
-
-func (l *pushdown) instants() []int64 {
-	out := make([]int64, l.steps.n)
-	for k := range out {
-		out[k] = l.steps.at(k)
-	}
-	return out
 }
 
 // evaluation is the state of evaluating one pushdown.

@@ -71,9 +71,7 @@ func (*selector) Close() error { return nil }
 // Select implements storage.Querier. The series are always sorted.
 func (s *selector) Select(ctx context.Context, _ bool, hints *storage.SelectHints,
 	matchers ...*labels.Matcher) storage.SeriesSet {
-	if l := s.pushdowns.of(matchers); l != nil && l.ready != nil {
-		return s.set(l.ready.get)
-	} else if l != nil {
+	if l := s.pushdowns.of(matchers); l != nil {
 		return s.set(func() ([]*series, annotations.Annotations, error) {
 			return s.outcome(ctx, l).get()
 		})
