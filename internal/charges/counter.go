@@ -1,8 +1,6 @@
 package charges
 
 import (
-	"maps"
-	"slices"
 	"sync"
 	"time"
 )
@@ -46,9 +44,10 @@ func (a *Amount) add(o Amount) {
 type Counter struct {
 	writer string // begins the ids of documents
 
-	mu     sync.Mutex
-	months map[Month]*month // guarded by mu
-	rus    float64          // guarded by mu: all that was counted
+	mu        sync.Mutex // guards below
+	months    map[Month]*month
+	forgotten map[Month]int // how often: a clock may be set back into a month that is over and stored
+	rus       float64       // all that was counted
 }
 
 // month holds the counts of a month.
@@ -74,29 +73,22 @@ type page struct {
 
 // NewCounter returns a Counter of a process. No other process, before or after it, has its name.
 func NewCounter(writer string) *Counter {
-	return &Counter{writer: writer, months: map[Month]*month{}}
+	return &Counter{writer: writer, months: map[Month]*month{}, forgotten: map[Month]int{}}
 }
 
 // Writer returns the name that begins the ids of documents.
 func (c *Counter) Writer() string { return c.writer }
-
-// at returns the counts of a month. The caller holds mu.
-func (c *Counter) at(now time.Time) *month {
-	key := MonthOf(now)
-	m := c.months[key]
-	if m == nil {
-		m = &month{rows: map[Key]*row{}, pages: []*page{{}}, fill: rowsPerPage, queries: map[string]*queries{}}
-		c.months[key] = m
-	}
-	return m
-}
 
 // Count counts a charge at a time.
 func (c *Counter) Count(now time.Time, x Charge) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rus += x.RUs
-	m := c.at(now)
+	m := c.months[MonthOf(now)]
+	if m == nil {
+		m = &month{rows: map[Key]*row{}, pages: []*page{{}}, fill: rowsPerPage, queries: map[string]*queries{}}
+		c.months[MonthOf(now)] = m
+	}
 	r := m.row(Key{x.Tenant, x.Container, x.Kind})
 	r.amount.add(Amount{RUs: x.RUs, Requests: 1, Bytes: int64(x.Bytes)})
 	r.page.dirty = true
@@ -197,9 +189,4 @@ func shorten(s string) string {
 		cut--
 	}
 	return s[:cut] + "…"
-}
-
-// sortedMonths returns the months that something was counted of, in order. The caller holds mu.
-func (c *Counter) sortedMonths() []Month {
-	return slices.SortedFunc(maps.Keys(c.months), func(a, b Month) int { return a.Begin().Compare(b.Begin()) })
 }

@@ -40,6 +40,19 @@ func take(t *testing.T, c *charges.Counter, now time.Time, own float64) []charge
 	return docs
 }
 
+// A clock may be set back into a month that is over, stored and forgotten.
+func TestMonthComesBack(t *testing.T) {
+	c, all := charges.NewCounter("a"), stored{}
+	for i, now := range []time.Time{noon, noon.AddDate(0, 1, 0), noon, noon.AddDate(0, 1, 0), noon} {
+		c.Count(now, charges.Charge{Tenant: "t", Kind: charges.Chunks, RUs: 10})
+		for range 2 {
+			all.put(t, take(t, c, now, 0))
+		}
+		require.Equal(t, float64(10*(i/2+1)), all.sum(t, charges.MonthOf(now).String()).Rows[charges.Key{Tenant: "t",
+			Kind: charges.Chunks}].RUs, "step %d", i)
+	}
+}
+
 // Whatever is counted, taken, put back and stored in any order, the stored documents add up to what was counted, once
 // the last taken are stored.
 func TestDocumentsAddUp(t *testing.T) {

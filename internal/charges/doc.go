@@ -79,6 +79,8 @@ func ParseMonth(s string, now time.Time) (Month, error) {
 	return MonthOf(t), nil
 }
 
+func (m Month) compare(other Month) int { return m.Begin().Compare(other.Begin()) }
+
 // String returns the month in the form 2026-11.
 func (m Month) String() string { return m.Begin().Format("2006-01") }
 

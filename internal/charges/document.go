@@ -77,17 +77,21 @@ const version = 1
 // Take returns the documents that have changed since they were taken last; the rows without a tenant are in the last
 // one of a month. own estimates what storing that one will cost, by the bytes of its body, in RU: this counts
 // beforehand, as it is counted in this month when the process ends with it. Months that are over and stored are
-// forgotten.
+// forgotten. What is counted of such a month later has documents of its own.
 func (c *Counter) Take(now time.Time, own func(bytes int) float64) (out []Document, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, at := range c.sortedMonths() {
-		before := len(out)
-		if out, err = c.months[at].take(takeArgs{c.writer, at, now, own}, out); err != nil {
+	for _, at := range slices.SortedFunc(maps.Keys(c.months), Month.compare) {
+		before, writer := len(out), c.writer
+		if n := c.forgotten[at]; n > 0 {
+			writer += fmt.Sprintf("-%d", n)
+		}
+		if out, err = c.months[at].take(takeArgs{writer, at, now, own}, out); err != nil {
 			return nil, err
 		}
 		if len(out) == before && at != MonthOf(now) {
 			delete(c.months, at)
+			c.forgotten[at]++
 		}
 	}
 	return out, nil

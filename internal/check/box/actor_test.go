@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"binnacle/internal/charges"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/retry"
@@ -28,8 +29,13 @@ type actor struct {
 	looked  time.Time    // when it listed orders of erasure last
 	meter   store.Meter  // counts what reads of the store cost it
 	service *store.Clock // the store's clock, as the actor knows it
-	context context.Context
-	end     context.CancelFunc
+	counter *charges.Counter
+	// counted is what its requests about tenants have cost, and known what of that it knows to be stored. It doubts that
+	// once a write of counters had no answer. b.mu guards these.
+	counted, known map[billed]float64
+	doubts         bool
+	context        context.Context
+	end            context.CancelFunc
 }
 
 // newActor makes an actor that does nothing yet.
@@ -92,6 +98,7 @@ func (a *actor) directory(begin func(ctx context.Context)) *control.Directory {
 	d := control.NewDirectory(control.DirectoryConfig{Documents: documents{a}, Feed: documents{a}, Now: a.now,
 		Check: a.service.Check, FeedEvery: a.b.profile.feedEvery})
 	a.start(func(ctx context.Context) { _ = d.Run(ctx) })
+	a.countCharges()
 	a.start(func(ctx context.Context) {
 		for look := (retry.Policy{First: time.Millisecond, Max: time.Second}).Begin(); d.Snapshot().ReadAt.IsZero(); {
 			if look.Wait(ctx) != nil {

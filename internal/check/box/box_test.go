@@ -96,6 +96,7 @@ type box struct {
 	shortage  shortage
 	settings  settings
 	setback   setback
+	billing   billing
 	grouped   bool // a group gives ingesters their partitions
 
 	slots []*slot
@@ -183,6 +184,7 @@ func run(t *testing.T, opts options) (out result) {
 		b.retaining = b.pickRetaining()
 		b.limiting, b.setback = b.pickLimiting(), b.pickSetback()
 		b.clocks, b.settings, b.grouped = b.pickClocking(), b.pickSettings(), b.pickGroup()
+		b.billing = b.pickBilling()
 		b.hookStores()
 		b.begin()
 		if opts.years > 0 {
@@ -321,7 +323,7 @@ func (b *box) step() {
 // acts are what can be left out of a run.
 var acts = []string{"kill ingesters", "kill queriers", "clocks", "pauses", "faults", "lag", "shutdowns", rollupMakers,
 	provisioners, otherSettings, erasures, retentions, copying, limits, setbacks,
-	spilling, grouped}
+	spilling, grouped, bills}
 
 // act lets the world act: devices, operators, and what breaks processes.
 func (b *box) act() {
@@ -330,7 +332,7 @@ func (b *box) act() {
 		return
 	}
 	if b.actOperator() || b.actCopies() || b.actLimits() || b.actAdding() || b.actSetback() ||
-		b.actShortage() {
+		b.actShortage() || b.actBills() {
 		return
 	}
 	if b.about == journaled && b.actJournaled() || b.about == doubled && b.actDoubled() {

@@ -58,6 +58,10 @@ func (b *box) startQuerier() {
 func (q *querier) client(ctx context.Context) {
 	for ctx.Err() == nil && !q.quits {
 		q.think(ctx)
+		if q.b.billing.on && q.rnd.IntN(5) == 0 {
+			q.askCost(ctx, oneOf(q.rnd, q.b.tenants...))
+			continue
+		}
 		if pickBuckets(q.rnd, q.b.services) {
 			q.askBuckets(ctx, q.buckets())
 			continue

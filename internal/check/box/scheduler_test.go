@@ -33,6 +33,7 @@ type call struct {
 	kind, what string
 	// isWrite calls may be carried out although their caller has given up.
 	isWrite  bool
+	pays     string    // a tenant, perhaps with its shard; "" for nobody
 	deadline time.Time // zero for none
 	// apply carries the call out. The scheduler calls it, when all is quiet, at most once, and keeps what it finds for
 	// the caller of ask.

@@ -63,6 +63,7 @@ func (b *box) settle() {
 		b.finalBuckets(b.queriers[len(b.queriers)-1])
 	}
 	b.settleCopies()
+	b.endBills()
 }
 
 // await lets things happen until something holds, within the bounds.

@@ -41,6 +41,7 @@ func answer[T any](ctx context.Context, a *actor, c *call, do func(ctx context.C
 		var none T
 		return none, lost
 	}
+	a.count(c)
 	return found, err
 }
 
@@ -132,7 +133,7 @@ type nothing struct{}
 
 // Create implements store.Catalog.
 func (p pages) Create(ctx context.Context, tenant, id string, doc []byte) error {
-	_, err := answer(ctx, p.a, &call{kind: "create", what: "page " + tenant + "/" + id, isWrite: true},
+	_, err := answer(ctx, p.a, &call{kind: "create", pays: tenant, what: "page " + tenant + "/" + id, isWrite: true},
 		func(ctx context.Context, _ view) (nothing, error) {
 			return nothing{}, p.a.b.stores.Catalog.Create(ctx, tenant, id, doc)
 		})
@@ -141,7 +142,7 @@ func (p pages) Create(ctx context.Context, tenant, id string, doc []byte) error 
 
 // Pages implements store.Catalog.
 func (p pages) Pages(ctx context.Context, tenant string, since int64) ([]store.PageInfo, error) {
-	return answer(ctx, p.a, &call{kind: "pages", what: fmt.Sprintf("%s since %d", tenant, since)},
+	return answer(ctx, p.a, &call{kind: "pages", pays: tenant, what: fmt.Sprintf("%s since %d", tenant, since)},
 		func(ctx context.Context, _ view) ([]store.PageInfo, error) {
 			return p.a.b.stores.Catalog.Pages(p.a.charged(ctx), tenant, since)
 		})
@@ -155,7 +156,7 @@ type page struct {
 
 // Read implements store.Catalog.
 func (p pages) Read(ctx context.Context, tenant string, ids []string, yield func(id string, doc []byte) error) error {
-	all, err := answer(ctx, p.a, &call{kind: "read", what: fmt.Sprintf("%d pages of %s", len(ids), tenant)},
+	all, err := answer(ctx, p.a, &call{kind: "read", pays: tenant, what: fmt.Sprintf("%d pages of %s", len(ids), tenant)},
 		func(ctx context.Context, _ view) (all []page, err error) {
 			err = p.a.b.stores.Catalog.Read(p.a.charged(ctx), tenant, ids, func(id string, doc []byte) error {
 				all = append(all, page{id, bytes.Clone(doc)})
@@ -173,7 +174,7 @@ func (p pages) Read(ctx context.Context, tenant string, ids []string, yield func
 
 // Delete implements store.Catalog.
 func (p pages) Delete(ctx context.Context, tenant, id string) error {
-	_, err := answer(ctx, p.a, &call{kind: "delete", what: "page " + tenant + "/" + id, isWrite: true},
+	_, err := answer(ctx, p.a, &call{kind: "delete", pays: tenant, what: "page " + tenant + "/" + id, isWrite: true},
 		func(ctx context.Context, _ view) (nothing, error) {
 			return nothing{}, p.a.b.stores.Catalog.Delete(ctx, tenant, id)
 		})
@@ -189,15 +190,17 @@ func digest(contents ...[]byte) string {
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
-func keyed(k sharding.Key, id string) string {
-	return k.Container + " " + k.TenantShard + "/" + k.Device + " " + id
+// onKey is a call about a key of a container of chunks or rollups.
+func onKey(k sharding.Key, kind, what string) *call {
+	return &call{kind: kind, pays: k.TenantShard, what: k.Container + " " + k.TenantShard + "/" + k.Device + " " + what,
+		isWrite: slices.Contains([]string{"create", "delete", "replace"}, kind)}
 }
 
 // Create implements store.Writer.
 func (s chunks) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
 	doc = bytes.Clone(doc)
 	sent := time.Now()
-	return answer(ctx, s.a, &call{kind: "create", what: keyed(key, id) + " " + digest(doc), isWrite: true},
+	return answer(ctx, s.a, onKey(key, "create", id+" "+digest(doc)),
 		func(ctx context.Context, _ view) (store.Receipt, error) {
 			r, err := s.a.b.stores.Chunks.Create(ctx, key, id, doc)
 			if err == nil {
@@ -209,7 +212,7 @@ func (s chunks) Create(ctx context.Context, key sharding.Key, id string, doc []b
 
 // Read implements store.Writer.
 func (s chunks) Read(ctx context.Context, key sharding.Key, id, session string) ([]byte, store.Receipt, error) {
-	doc, err := answer(ctx, s.a, &call{kind: "read", what: keyed(key, id)}, func(ctx context.Context, v view) ([]byte,
+	doc, err := answer(ctx, s.a, onKey(key, "read", id), func(ctx context.Context, v view) ([]byte,
 		error) {
 		if v.stale {
 			return nil, store.ErrNotFound
@@ -222,7 +225,7 @@ func (s chunks) Read(ctx context.Context, key sharding.Key, id, session string) 
 
 // Last implements store.Writer.
 func (s chunks) Last(ctx context.Context, key sharding.Key, chain store.Chain) (store.Tail, store.Receipt, error) {
-	tail, err := answer(ctx, s.a, &call{kind: "last", what: keyed(key, fmt.Sprint(chain))}, func(ctx context.Context,
+	tail, err := answer(ctx, s.a, onKey(key, "last", fmt.Sprint(chain)), func(ctx context.Context,
 		_ view) (store.Tail, error) {
 		tail, _, err := s.a.b.stores.Chunks.Last(ctx, key, chain)
 		return tail, err
@@ -232,7 +235,7 @@ func (s chunks) Last(ctx context.Context, key sharding.Key, chain store.Chain) (
 
 // DeleteChunk implements store.Deleter.
 func (s chunks) DeleteChunk(ctx context.Context, key sharding.Key, id string) (store.Receipt, error) {
-	return answer(ctx, s.a, &call{kind: "delete", what: keyed(key, id), isWrite: true},
+	return answer(ctx, s.a, onKey(key, "delete", id),
 		func(ctx context.Context, _ view) (store.Receipt, error) {
 			s.a.b.oracle.deletes(s.a, key, id)
 			return s.a.b.stores.Chunks.DeleteChunk(ctx, key, id)
@@ -243,7 +246,7 @@ func (s chunks) DeleteChunk(ctx context.Context, key sharding.Key, id string) (s
 func (s chunks) ReplaceChunk(ctx context.Context, old store.Version, doc []byte) (store.Receipt, error) {
 	doc = bytes.Clone(doc)
 	sent := time.Now()
-	return answer(ctx, s.a, &call{kind: "replace", what: keyed(old.Key, old.ID), isWrite: true},
+	return answer(ctx, s.a, onKey(old.Key, "replace", old.ID),
 		func(ctx context.Context, _ view) (store.Receipt, error) {
 			was, _, _ := s.a.b.stores.Chunks.Read(ctx, old.Key, old.ID, "")
 			r, err := s.a.b.stores.Chunks.ReplaceChunk(ctx, old, doc)
@@ -288,9 +291,9 @@ func (s *scanned) lend(ctx context.Context, charge func(float64) error, yield fu
 func (s chunks) Scan(ctx context.Context, q store.Scan, yield func(doc []byte) error) (store.Usage, error) {
 	charge := q.Charge
 	q.Charge = nil
-	what := fmt.Sprintf("%s %v %d-%d %v %d %d %t", keyed(q.Key, ""), q.Devices, q.Range.From, q.Range.To, q.Windows,
+	what := fmt.Sprintf(" %v %d-%d %v %d %d %t", q.Devices, q.Range.From, q.Range.To, q.Windows,
 		q.Since, q.Before, q.Descending)
-	out, err := answer(ctx, s.a, &call{kind: "scan", what: what}, func(ctx context.Context, v view) (out scanned,
+	out, err := answer(ctx, s.a, onKey(q.Key, "scan", what), func(ctx context.Context, v view) (out scanned,
 		err error) {
 		ctx = s.a.charged(ctx)
 		out.usage, err = s.a.b.stores.Chunks.Scan(ctx, q, out.keep)

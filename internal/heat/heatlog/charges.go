@@ -47,17 +47,20 @@ type ChargesWriter struct {
 	next time.Time
 	// file keeps what is not stored yet; nil for none.
 	file *chargesFile
+
+	// Now returns the time by which requests are counted. Run must not have begun when it is set.
+	Now func() time.Time
 }
 
 // NewChargesWriter returns a ChargesWriter that logs its trouble as t does.
 func NewChargesWriter(counter *charges.Counter, docs store.HeatWriter, t retry.Trouble) *ChargesWriter {
 	t.Failing, t.Over = "charges are not stored", "charges are stored again"
-	return &ChargesWriter{counter: counter, docs: docs, trouble: t, own: ownCharge{factor: 1}}
+	return &ChargesWriter{counter: counter, docs: docs, trouble: t, own: ownCharge{factor: 1}, Now: time.Now}
 }
 
 // Run stores counters until ctx ends, and then all that has changed.
 func (w *ChargesWriter) Run(ctx context.Context) error {
-	w.next = time.Now().Add(chargesFirst)
+	w.next = w.Now().Add(chargesFirst)
 	pause := chargesLook
 	if w.file != nil {
 		pause = fileEvery
@@ -66,9 +69,9 @@ func (w *ChargesWriter) Run(ctx context.Context) error {
 		bounded, cancel := context.WithTimeout(ctx, writeTimeout)
 		var kept, err error
 		if w.file != nil {
-			kept = w.keep(bounded, time.Now())
+			kept = w.keep(bounded, w.Now())
 		}
-		due := w.due(time.Now())
+		due := w.due(w.Now())
 		if due {
 			err = w.Store(bounded)
 		}
@@ -123,7 +126,7 @@ func (w *ChargesWriter) due(now time.Time) bool {
 // which count what storing the others took. Where it fails, the next call stores it.
 func (w *ChargesWriter) Store(ctx context.Context) error {
 	every := retry.Paced(ctx, chargesEvery)
-	w.stored, w.next = w.counter.RUs(), time.Now().Add(every)
+	w.stored, w.next = w.counter.RUs(), w.Now().Add(every)
 	spent := 0.0
 	for _, nobody := range []bool{false, true} {
 		rus, err := w.store(ctx, nobody)
@@ -134,14 +137,14 @@ func (w *ChargesWriter) Store(ctx context.Context) error {
 	if spent > 0 {
 		w.cost = spent
 	}
-	w.next = time.Now().Add(max(every, time.Duration(spent/chargesBudget*float64(time.Second))))
+	w.next = w.Now().Add(max(every, time.Duration(spent/chargesBudget*float64(time.Second))))
 	return nil
 }
 
 // store stores the documents that have changed, either those of tenants or the last one, and returns what this was
 // charged.
 func (w *ChargesWriter) store(ctx context.Context, nobody bool) (spent float64, err error) {
-	docs, err := w.counter.Take(time.Now(), w.own.estimate)
+	docs, err := w.counter.Take(w.Now(), w.own.estimate)
 	if err != nil {
 		return 0, err
 	}

@@ -84,7 +84,7 @@ func (w *ChargesWriter) keep(ctx context.Context, now time.Time) (err error) {
 	}
 	if now.Sub(f.looked) >= fileLook {
 		f.looked = now
-		err = errors.Join(err, w.adopt(ctx, now))
+		err = errors.Join(err, w.adopt(ctx))
 	}
 	if err != nil {
 		return fmt.Errorf("keep charges: %w", err)
@@ -132,7 +132,7 @@ func remove(path string) error {
 }
 
 // adopt stores what dead processes have counted: those that hold no lock any more.
-func (w *ChargesWriter) adopt(ctx context.Context, now time.Time) error {
+func (w *ChargesWriter) adopt(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(w.file.dir, filePrefix+"*"+fileSuffix))
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (w *ChargesWriter) adopt(ctx context.Context, now time.Time) error {
 		if !locked {
 			continue
 		}
-		err = w.storeLeft(ctx, path, now)
+		err = w.storeLeft(ctx, path)
 		if left.release(err == nil); err != nil {
 			return fmt.Errorf("store charges of a process that has died: %w", err)
 		}
@@ -159,8 +159,8 @@ func (w *ChargesWriter) adopt(ctx context.Context, now time.Time) error {
 
 // storeLeft stores a file's documents under the ids that the dead process would have stored them. It may have done so:
 // the documents are the same. A file that can't be read has nothing to store.
-func (w *ChargesWriter) storeLeft(ctx context.Context, path string, now time.Time) error {
-	all, err := readKept(path, now)
+func (w *ChargesWriter) storeLeft(ctx context.Context, path string) error {
+	all, err := readKept(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // another process has stored it
 		w.trouble.Log.Warn("charges that a process has left can't be read", "file", path, "error", err)
 	}
@@ -172,8 +172,8 @@ func (w *ChargesWriter) storeLeft(ctx context.Context, path string, now time.Tim
 	return nil
 }
 
-// readKept reads the documents of a file: all or none.
-func readKept(path string, now time.Time) (out []charges.Document, err error) {
+// readKept reads the documents of a file: all or none. Their month may not have begun by the clock of this process.
+func readKept(path string) (out []charges.Document, err error) {
 	var all []keptDocument
 	text, err := os.ReadFile(path)
 	if err == nil {
@@ -183,14 +183,14 @@ func readKept(path string, now time.Time) (out []charges.Document, err error) {
 		return nil, err
 	}
 	for _, d := range all {
-		month, err := charges.ParseMonth(d.Month, now)
+		begin, err := time.Parse("2006-01", d.Month)
 		if err == nil {
 			err = charges.NewSum().Add(d.Body)
 		}
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, charges.Document{ID: d.ID, Month: month, Queries: d.Queries, Body: d.Body})
+		out = append(out, charges.Document{ID: d.ID, Month: charges.MonthOf(begin), Queries: d.Queries, Body: d.Body})
 	}
 	return out, nil
 }
