@@ -216,8 +216,9 @@ func (b *box) pickProfile() profile {
 	r := b.rnd
 	p := profile{
 		faults: oneOf(r, 0.01, 0.05, 0.05, 0.15), lag: oneOf(r, 0, 0.1, 0.4), act: oneOf(r, 0.05, 0.1, 0.2),
-		pace:  oneOf(r, 100*time.Millisecond, 2*time.Second, 2*time.Second, 20*time.Second),
-		think: oneOf(r, time.Second, 5*time.Second, 30*time.Second), clocks: oneOf(r, 1, 2*time.Second, 50*time.Second, time.Hour),
+		pace:       oneOf(r, 100*time.Millisecond, 2*time.Second, 2*time.Second, 20*time.Second),
+		think:      oneOf(r, time.Second, 5*time.Second, 30*time.Second),
+		clocks:     oneOf(r, 1, 2*time.Second, 50*time.Second, time.Hour),
 		partitions: 1 + r.IntN(2), devices: 1 + r.IntN(3), queriers: 1 + r.IntN(2), writes: oneOf(r, 1, 4, 32),
 		journal: r.IntN(3) > 0, hold: oneOf(r, time.Second, 5*time.Second, 20*time.Second, 5*time.Minute, 12*time.Hour),
 		journalEvery: oneOf(r, time.Second, 10*time.Second, 15*time.Minute),

@@ -227,8 +227,8 @@ func (o *oracle) committed(partition int32, c kafka.Committed) {
 		x := o.expected[partition][p.offset]
 		for i, s := range x.series {
 			if !o.isStored(x.first+int64(i), s, p) && !o.isJournaled(s, p, &j) {
-				o.b.fail("a commit of partition %d counts on all below %d (F), and %v of record %d is neither stored nor in a block "+
-					"of the journal from %d to %d", partition, j.F, s, p.offset, j.From, j.To)
+				o.b.fail("a commit of partition %d counts on all below %d (F), and %v of record %d is neither stored nor in a "+
+					"block of the journal from %d to %d", partition, j.F, s, p.offset, j.From, j.To)
 				return
 			}
 		}
