@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 132_618
+	mostLines = 132_615
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 105_241
+	mostProductLines = 105_238
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )
