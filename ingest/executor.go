@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -75,6 +76,7 @@ func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
 		stores: stores, patience: cfg.Patience, access: &accessWatch{now: cfg.Now, after: cfg.DeniedFor},
 		complain: rate.NewLimiter(rate.Every(10*time.Second), 3),
 		pauses:   pausesFrom(cfg.RetryBackoff), register: cfg.Register, now: cfg.Now, metrics: m, log: cfg.Logger,
+		labels: labelCache{tenants: map[string]*cachedLabels{}},
 		devices: catalogcache.New(catalogcache.Config{
 			Catalog: stores.Catalog, Bytes: cfg.CatalogBytes, Now: cfg.Now}),
 	}
@@ -338,8 +340,8 @@ const catalogCopyAge = time.Minute
 // may write of the same devices at the same time: readers merge pages.
 func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) error {
 	now := e.now()
-	erased := e.stores.Directory.Snapshot().Erasures(j.Tenant).CatalogSince()
-	known, err := e.devices.Get(ctx, j.Tenant, erased) // with an older copy everything is written again
+	erased := e.stores.Directory.Snapshot().Erasures(j.Tenant).CatalogSince() // with an older copy all is written again
+	known, err := e.devices.Get(ctx, j.Tenant, slices.MaxFunc([]time.Time{erased, j.Since}, time.Time.Compare))
 	if err != nil {
 		return err
 	}
@@ -360,7 +362,6 @@ func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) er
 	for _, p := range pages {
 		err := e.stores.Catalog.Create(ctx, j.Tenant, p.ID, p.Doc)
 		if err != nil && !errors.Is(err, store.ErrExists) {
-			known.Doubt(p.Entries)
 			return err
 		}
 		if err := known.Add(ctx, catalog.Page{ID: p.ID, Entries: p.Entries, Updated: updated}); err != nil {
@@ -431,9 +432,7 @@ type labelCache struct {
 
 // cachedLabels are the label values of a tenant as of a copy of its catalog.
 type cachedLabels struct {
-	copy    *catalogcache.Copy
-	at      time.Time
-	updated int64
+	version uint64
 	values  *catalog.LabelValues
 	used    time.Time
 }
@@ -449,14 +448,10 @@ func (l *labelCache) of(tenant string, known *catalogcache.Copy, now time.Time) 
 			delete(l.tenants, name)
 		}
 	}
-	at, x := known.ReadAt(), l.tenants[tenant]
-	known.Use(func(index *catalog.Index) {
-		if x == nil || x.copy != known || !x.at.Equal(at) || x.updated != index.Updated() {
-			x = &cachedLabels{copy: known, at: at, updated: index.Updated(), values: index.LabelValues()}
-		}
-	})
-	if l.tenants == nil {
-		l.tenants = map[string]*cachedLabels{}
+	version, x := known.Version(), l.tenants[tenant]
+	if x == nil || x.version != version {
+		x = &cachedLabels{version: version}
+		known.Use(func(index *catalog.Index) { x.values = index.LabelValues() })
 	}
 	x.used, l.tenants[tenant] = now, x
 	return x.values

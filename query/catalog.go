@@ -53,7 +53,7 @@ func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 		return nil, err
 	}
 	since := began.Add(-q.cfg.TagsAge)
-	if v, ok := q.versions.of(tenant); !ok || v != updates.Version || gap != nil {
+	if v, ok := q.versions.Load(tenant); !ok || v != updates.Version || gap != nil {
 		since = began
 	}
 	held, err := q.devices.Get(ctx, tenant, since)
@@ -62,7 +62,7 @@ func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 	}
 	of := [2]uint64{held.Version(), updates.Version}
 	if gap == nil {
-		q.versions.set(tenant, updates.Version)
+		q.versions.Store(tenant, updates.Version)
 		if last := q.lastKnown(tenant); last != nil && last.stored == held && last.of == of {
 			return last, nil
 		}
@@ -70,49 +70,28 @@ func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 		q.silent.Do(func() { q.cfg.Logger.Warn("new devices of heads not read", "error", gap) })
 	}
 	k := &Known{querier: q, tenant: tenant, stored: held, of: of, gap: gap, updates: catalog.NewIndex()}
-	var merged []catalog.Entry
 	held.Use(func(x *catalog.Index) {
-		for _, n := range catalog.MergeEntries(updates.Devices) {
-			for i := range n.Tags { // a head's are newer than the catalog's
+		merged := updates.Devices
+		for _, n := range updates.Devices {
+			for i := range n.Tags { // of an earlier release: a head's are newer than the catalog's
 				n.Tags[i].Updated = x.Updated() + 1
 			}
 			if e, ok := x.Entry(n.Device); ok {
-				e.Merge(n)
-				n = e
+				merged = append(merged, e)
 			}
-			merged = append(merged, n)
 		}
+		k.updates.Add(catalog.Page{Entries: merged})
 	})
-	k.updates.Add(catalog.Page{Entries: merged})
 	if gap == nil {
 		q.kept.Put(knownKey{tenant}, k, k.updates.Bytes())
 	}
 	return k, nil
 }
 
-// updateVersions is the version of the heads' updates, by tenant, before its catalog was read.
-type updateVersions struct {
-	mu   sync.Mutex // guards below
-	seen map[string]uint64
-}
-
 // TagsSum is a sum of tags. Only this process has the same one.
 type TagsSum [2]uint64
 
 var tagSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
-
-func (v *updateVersions) of(tenant string) (version uint64, ok bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	version, ok = v.seen[tenant]
-	return version, ok
-}
-
-func (v *updateVersions) set(tenant string, version uint64) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.seen[tenant] = version
-}
 
 // TagsSum returns a sum of the tags of all devices. It is the same twice only if tags are; ok is false if devices may
 // be missing, or the catalog has changed.

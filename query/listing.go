@@ -131,7 +131,7 @@ func (q *Querier) entries(ctx context.Context, s Search) (out []catalog.Entry, l
 			return strings.Compare(e.Device, id)
 		})
 		if found {
-			out[i].Merge(catalog.Entry{First: h.First, Last: h.Last})
+			out[i].Span(h.First, h.Last)
 		}
 	}
 	tenant, _ := q.cfg.Directory.Snapshot().Tenant(s.Tenant)

@@ -128,7 +128,7 @@ type Querier struct {
 	kept      *Kept
 	metrics   *metrics
 	devices   *catalogcache.Cache
-	versions  updateVersions // heads' versions when the catalogs were read
+	versions  sync.Map       // heads' versions when the catalogs were read, by tenant
 	silent    rate.Sometimes // limits the log: every query finds out
 }
 
@@ -148,7 +148,6 @@ func New(cfg Config) (*Querier, error) {
 	})
 	q := &Querier{
 		cfg: cfg, reader: reader, metrics: newMetrics(cfg.Registerer), silent: rate.Sometimes{Interval: silentEvery},
-		versions: updateVersions{seen: make(map[string]uint64)},
 		devices: catalogcache.New(catalogcache.Config{
 			Catalog: cfg.Catalog, Bytes: cfg.TagsBytes, Now: cfg.Now,
 		}),

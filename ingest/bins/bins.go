@@ -50,6 +50,7 @@ func New(cfg Config, log admit.Log) *Bins {
 	b.Updates = catalogupdates.New(catalogupdates.Config{
 		Every: cfg.CatalogEvery, Wait: cfg.CatalogWait, Linger: cfg.Linger, Retry: cfg.Retry,
 	})
+	b.Updates.Assign(0, time.UnixMilli(log.Assigned))
 	return b
 }
 

@@ -35,7 +35,8 @@ func (b *Bins) tenant(name string) *tenant {
 	t := b.recent
 	if t == nil || t.Name != name {
 		if t = b.Tenants[name]; t == nil {
-			t = &tenant{Tenant: catalogupdates.Tenant{Name: name, Version: b.versions}, ByID: map[string]*Device{}}
+			t = &tenant{ByID: map[string]*Device{}, Tenant: catalogupdates.Tenant{Name: name, Version: b.versions,
+				Log: telemetry.Source{Stream: b.Cfg.Stream, Partition: b.Cfg.Partition}}}
 			b.Tenants[name] = t
 		}
 		b.recent = t

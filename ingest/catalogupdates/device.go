@@ -11,7 +11,8 @@ import (
 // Tenant is what Updates knows of a tenant. It changes under the lock.
 type Tenant struct {
 	Name    string
-	Version uint64 // how often Unseen has changed, counted on from tenants that were here before
+	Log     telemetry.Source // the stream and partition that are read
+	Version uint64           // how often Unseen has changed, counted on from tenants that were here before
 
 	// updates are devices with an update that is pending, or so recent that a reader may not see it: until when, in ms,
 	// 0 before the catalog has all that is new.
@@ -88,18 +89,19 @@ type Shown struct {
 }
 
 // observe records what a reading shows of its device, and reports whether a name is new.
-func (d *Device) observe(x Shown, sets *columnSets) bool {
+func (d *Device) observe(x Shown, u *Updates) bool {
 	d.seen.span(x.Time)
 	fresh := false
 	if !x.Repeats {
-		fresh = d.list(x.Fields, sets)
+		fresh = d.list(x.Fields, &u.columns)
 		for _, l := range x.Labels {
 			fresh = d.seen.label(l) || fresh
 		}
 	}
-	if !slices.Equal(d.seen.tags, x.Tags) { // most readings of a device repeat its tags
+	// Most readings of a device repeat its tags.
+	if !slices.Equal(d.seen.tags, x.Tags) || u.from > 0 && d.seen.tagsBelow(u.from) {
 		for _, t := range x.Tags {
-			fresh = d.seen.tag(t) || fresh
+			fresh = d.seen.tag(t, origin{x.Offset, x.Time, false}, u.from) || fresh
 		}
 	}
 	if fresh {
@@ -135,7 +137,7 @@ func (d *Device) holdsBack() (offset int64, ok bool) {
 // Unseen returns what a reader of the catalog may not see yet of the tenant's devices. The caller holds the lock.
 func (t *Tenant) Unseen() (out []catalog.Entry) {
 	for d := range t.updates {
-		out = append(out, d.seen.entry(d.ID, t.units))
+		out = append(out, d.seen.entry(d.ID, t))
 	}
 	return out
 }

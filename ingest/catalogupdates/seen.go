@@ -32,6 +32,14 @@ type seen struct {
 type pairs struct {
 	labels []telemetry.Label // sorted, at most catalog.MaxLabelValues of a name
 	tags   []telemetry.Label // sorted by name, the newest value of every tag
+	// origins are, by tag, of the first record with its value.
+	origins []origin
+}
+
+// origin is the offset of a record, the time of its reading, and whether another value was seen before.
+type origin struct {
+	offset, time int64
+	replaces     bool
 }
 
 var (
@@ -73,7 +81,7 @@ type columnSets struct {
 const (
 	shapeBytes   = 24
 	columnsBytes = 96 // with its place among the sets
-	pairsBytes   = 48
+	pairsBytes   = 72
 )
 
 // swap takes a set for a device in place of the one it had. Either may be nil.
@@ -157,11 +165,11 @@ func (s *seen) span(at int64) {
 
 // label records a value of a label, and reports whether it is new.
 func (s *seen) label(l telemetry.Label) bool {
-	i, found := slices.BinarySearchFunc(s.labels, l, compareLabels)
+	i, found := slices.BinarySearchFunc(s.labels, l, catalog.CompareLabels)
 	if found {
 		return false
 	}
-	if !s.room(l) {
+	if !s.room(pairListed(l)) {
 		return s.lack()
 	}
 	values := 0
@@ -188,47 +196,49 @@ func (s *seen) lack() bool {
 	return true
 }
 
-func (s *seen) tag(t telemetry.Label) bool {
+// tagsBelow reports whether a tag was seen below an offset, and not since.
+func (s *seen) tagsBelow(from int64) bool {
+	return slices.ContainsFunc(s.origins, func(o origin) bool { return o.offset < from })
+}
+
+// tag records the value of a tag, and reports whether it is new: what was seen below an offset may be out of date.
+func (s *seen) tag(t telemetry.Label, o origin, from int64) bool {
 	byName := func(a, b telemetry.Label) int { return strings.Compare(a.Name, b.Name) }
 	i, found := slices.BinarySearchFunc(s.tags, t, byName)
-	if found && s.tags[i] == t {
+	isCurrent := found && s.origins[i].offset >= from
+	if isCurrent && s.tags[i] == t {
 		return false
 	}
+	grows := pairListed(t)
 	if found {
-		s.listed -= int32(pairListed(s.tags[i]))
+		grows -= pairListed(s.tags[i])
 	}
-	if !s.room(t) {
-		if found {
-			s.listed += int32(pairListed(s.tags[i]))
-		}
+	if !s.room(grows) {
 		return false
 	}
-	s.listed += int32(pairListed(t))
-	if found {
-		s.tags[i] = t
+	s.listed += int32(grows)
+	if o.replaces = isCurrent; found {
+		s.tags[i], s.origins[i] = t, o
 	} else {
-		s.own().tags = slices.Insert(s.tags, i, t)
+		own := s.own()
+		own.tags, own.origins = slices.Insert(own.tags, i, t), slices.Insert(own.origins, i, o)
 	}
 	return true
 }
 
-func (s *seen) room(l telemetry.Label) bool {
+func (s *seen) room(bytes int) bool {
 	have := int(s.listed)
 	if s.columns != nil {
 		have += s.columns.listed
 	}
-	return have+pairListed(l) <= maxEntry
+	return have+bytes <= maxEntry
 }
 
 func pairListed(l telemetry.Label) int { return 2 * (len(l.Name) + len(l.Value) + listedBytes) }
 
-func compareLabels(a, b telemetry.Label) int {
-	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
-}
-
 // bytes returns how many bytes the lists of s take, without the struct itself and the columns.
 func (s *seen) bytes() int {
-	n := (cap(s.labels) + cap(s.tags)) * 32
+	n := (cap(s.labels)+cap(s.tags))*32 + cap(s.origins)*24
 	if s.pairs != noPairs {
 		n += pairsBytes
 	}
@@ -240,8 +250,8 @@ func (s *seen) bytes() int {
 	return n
 }
 
-// entry returns what the catalog is to list, with the units of its tenant's metrics. It shares nothing that changes.
-func (s *seen) entry(device string, units map[string]string) catalog.Entry {
+// entry returns what the catalog is to list of a tenant's device. It shares nothing that changes.
+func (s *seen) entry(device string, of *Tenant) catalog.Entry {
 	e := catalog.Entry{Device: device, First: s.first, Last: s.last, Labels: slices.Clone(s.labels)}
 	if !s.timed {
 		e.First, e.Last = 1, 0
@@ -249,11 +259,14 @@ func (s *seen) entry(device string, units map[string]string) catalog.Entry {
 	if s.columns != nil {
 		e.Metrics = make([]catalog.Metric, len(s.columns.list))
 		for i, c := range s.columns.list {
-			e.Metrics[i] = catalog.Metric{Name: c.metric, Kind: c.kind, Unit: units[c.metric]}
+			e.Metrics[i] = catalog.Metric{Name: c.metric, Kind: c.kind, Unit: of.units[c.metric]}
 		}
 	}
-	for _, t := range s.tags {
-		e.Tags = append(e.Tags, catalog.Tag{Name: t.Name, Value: t.Value})
+	for i, t := range s.tags {
+		from, o := of.Log, s.origins[i]
+		from.Through = o.offset
+		e.Tags = append(e.Tags, catalog.Tag{
+			Name: t.Name, Value: t.Value, Source: from, Updated: o.time, Replaces: o.replaces})
 	}
 	return e
 }

@@ -23,6 +23,8 @@ type Update struct {
 	Tenant  string
 	Entries []catalog.Entry
 	Times   []bool // entries written for a later time alone
+	// Since is the instant after which the catalog must have been read that the entries are compared with.
+	Since   time.Time
 	devices []*Device
 
 	// Visible is the answer: every entry's times in the catalog now; nil if it will never take the update.
@@ -53,6 +55,9 @@ type Updates struct {
 	at      time.Time           // begin of the last updates
 	retry   retry.Backoff
 	drain   bool // times are written too, at once
+	// assigned is when the partition was taken over. Records below from were taken by others since, if it is above 0.
+	assigned time.Time
+	from     int64
 
 	acked   queue.FIFO[*Device] // updated, and not every reader may see that yet
 	holding queue.Heap[*Device] // devices that hold back the floor, by the offset
@@ -93,6 +98,10 @@ func (u *Updates) Busy() bool { return u.running > 0 || u.pending.Len() > 0 }
 // Drain has times written too, at once, of the devices that are queued from now on.
 func (u *Updates) Drain() { u.drain = true }
 
+// Assign says that the partition is taken over now. If it was here before, others have taken records below an offset.
+// For Linger a reader may lack tags that others have committed, and no tag is compared with the catalog (rule W13).
+func (u *Updates) Assign(from int64, now time.Time) { u.from, u.assigned = from, now }
+
 // Forget drops a device. The caller holds the lock.
 func (u *Updates) Forget(d *Device) {
 	u.lookups.Remove(d)
@@ -116,7 +125,7 @@ func (u *Updates) fileHolding(d *Device) {
 
 // Observe records what a reading shows of its device, and reports whether a name is new. The caller holds the lock.
 func (u *Updates) Observe(d *Device, x Shown) (fresh bool) {
-	if fresh = d.observe(x, &u.columns); fresh {
+	if fresh = d.observe(x, u); fresh {
 		d.tenant.updatePending(d)
 		u.fileHolding(d)
 		u.Queue(d)
@@ -206,9 +215,13 @@ func (u *Updates) Next(now time.Time, hurry bool) (due []*Update) {
 		if d.updating || !u.updateDue(d, now) { // it is queued again when its update is done, or when it is time
 			continue
 		}
+		if age := now.Sub(u.assigned); len(d.seen.tags) > 0 && age >= 0 && age < u.cfg.Linger {
+			u.Queue(d)
+			continue
+		}
 		j := open[d.tenant]
 		if j == nil {
-			j = &Update{Tenant: d.tenant.Name}
+			j = &Update{Tenant: d.tenant.Name, Since: u.assigned.Add(u.cfg.Linger)}
 			open[d.tenant] = j
 			u.running++
 			due = append(due, j)
@@ -264,7 +277,7 @@ func (u *Updates) addUpdate(j *Update, d *Device, now time.Time) {
 		u.pendingNow = append(u.pendingNow, d)
 	}
 	j.devices, j.Times = append(j.devices, d), append(j.Times, times)
-	j.Entries = append(j.Entries, d.seen.entry(d.ID, d.tenant.units))
+	j.Entries = append(j.Entries, d.seen.entry(d.ID, d.tenant))
 }
 
 // lookupsPerPeriod is how many times in Every devices' times are compared with the catalog's.

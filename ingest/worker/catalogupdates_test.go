@@ -10,6 +10,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
 	"binnacle/internal/catalog"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
@@ -197,6 +198,7 @@ func TestHeadListsPendingUpdates(t *testing.T) {
 	require.NotEqual(t, empty.Version, news.Version)
 	require.Empty(t, l.Bins().CatalogPending("globex").Devices)
 
+	w.now = w.now.Add(time.Second)
 	attempt(t, l)
 	require.Contains(t, w.Catalog.Index("acme").Devices(), "d0")
 	told := l.Bins().CatalogPending("acme")
@@ -396,9 +398,8 @@ func TestTagAfterALostAnswer(t *testing.T) {
 	w, ctx := newWorld(t, nil), t.Context()
 	l := w.worker(nil)
 	offset := int64(0)
-	take := func(site string) {
-		value := fmt.Sprintf(`{"tenant":"acme","device":"d","ts":%d,"values":{"a":1},"tags":{"site":%q}}`, start+offset, site)
-		require.NoError(t, l.Take(ctx, admit.Record{Offset: offset, Time: start, Value: []byte(value)}))
+	take := func(name string) {
+		require.NoError(t, l.Take(ctx, site(offset, name)))
 		offset++
 		w.now = w.now.Add(15 * time.Second)
 		attempt(t, l)
@@ -416,6 +417,91 @@ func TestTagAfterALostAnswer(t *testing.T) {
 	require.True(t, isLost)
 	w.Catalog.Fault = nil
 	take("rome")
+	w.hasSite("rome")
+}
+
+// hasSite holds which site the catalog has of the device d.
+func (w *world) hasSite(site string) {
+	w.t.Helper()
 	e, _ := w.Catalog.Entry("acme", "d")
-	require.Equal(t, "rome", e.Tags[0].Value)
+	require.Equal(w.t, site, e.Tags[0].Value)
+}
+
+// site is a record of the device d at a site.
+func site(offset int64, site string) admit.Record {
+	value := fmt.Sprintf(`{"tenant":"acme","device":"d","ts":%d,"values":{"a":1},"tags":{"site":%q}}`, start+offset, site)
+	return admit.Record{Offset: offset, Time: start, Value: []byte(value)}
+}
+
+// Two workers read a partition, and one of them lags: its older tag does not count, although it is written last (rule
+// W13).
+func TestTagOfWorkerThatLags(t *testing.T) {
+	w, ctx := newWorld(t, nil), t.Context()
+	lags, owner := w.worker(nil), w.worker(nil)
+	for i, s := range []string{"rome", "oslo"} {
+		require.NoError(t, lags.Take(ctx, site(int64(i), s)))
+		require.NoError(t, owner.Take(ctx, site(int64(i), s)))
+	}
+	require.NoError(t, owner.Take(ctx, site(2, "rome")))
+	for _, l := range []*ingest.Local{owner, lags} {
+		w.now = w.now.Add(15 * time.Second)
+		attempt(t, l)
+	}
+	w.hasSite("rome")
+}
+
+// A process writes a page with another tag, and dies before the page is seen. The next process has read that tag in the
+// log, and writes the value after it, although the catalog seems to have it (rule W13).
+func TestTagBetweenTwoOthers(t *testing.T) {
+	w, ctx := newWorld(t, nil), t.Context()
+	first := w.worker(nil)
+	require.NoError(t, first.Take(ctx, site(0, "rome")))
+	w.now = w.now.Add(15 * time.Second)
+	attempt(t, first)
+	next := w.worker(nil)
+	for i, s := range []string{"rome", "oslo", "rome"} {
+		require.NoError(t, next.Take(ctx, site(int64(i), s)))
+	}
+	w.now = w.now.Add(15 * time.Second)
+	attempt(t, next)
+	require.NoError(t, first.Take(ctx, site(1, "oslo")))
+	w.now = w.now.Add(15 * time.Second)
+	attempt(t, first)
+	w.hasSite("rome")
+}
+
+// A partition was away, and comes back: its new owner has written another tag, and the one that was seen before is new
+// again (rule W13).
+func TestTagOfPartitionThatReturns(t *testing.T) {
+	w, ctx := newWorld(t, nil), t.Context()
+	l, other := w.worker(nil), w.worker(nil)
+	turn := func(l *ingest.Local, offset int64, s string) {
+		require.NoError(t, l.Take(ctx, site(offset, s)))
+		w.now = w.now.Add(15 * time.Second)
+		attempt(t, l)
+	}
+	turn(l, 0, "rome")
+	turn(other, 0, "rome")
+	turn(other, 1, "oslo")
+	l.Resume(worker.Assignment{Position: 2})
+	turn(l, 2, "rome")
+	w.hasSite("rome")
+}
+
+// A page that was acknowledged before a takeover may be seen a moment after it: no tag is compared before (rule W13).
+func TestTagAfterATakeover(t *testing.T) {
+	w, ctx := newWorld(t, nil), t.Context()
+	first := w.worker(nil)
+	require.NoError(t, first.Take(ctx, site(0, "rome")))
+	w.now = w.now.Add(15 * time.Second)
+	attempt(t, first)
+	w.commit = 2
+	next := w.worker(nil)
+	require.NoError(t, next.Take(ctx, site(2, "rome")))
+	attempt(t, next)
+	require.NoError(t, first.Take(ctx, site(1, "oslo")))
+	attempt(t, first)
+	w.now = w.now.Add(15 * time.Second)
+	attempt(t, next)
+	w.hasSite("rome")
 }

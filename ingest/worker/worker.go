@@ -105,6 +105,9 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 		w.bins.Lose(c.DropBelow(a.Position, now.Add(w.cfg.Linger), w.bins.Names.Schemas))
 		w.bins.File(c)
 	}
+	if a.Position > w.bins.Log.Position {
+		w.bins.Updates.Assign(a.Position, now)
+	}
 	w.bins.Stored.Unexplained()
 	w.bins.Log.StoredBelow = max(w.bins.Log.StoredBelow, a.Position)
 	w.bins.Generation++

@@ -52,6 +52,7 @@ func TestTakeoverCostInCatalog(t *testing.T) {
 			require.NoError(t, l.Take(t.Context(), admit.Record{Offset: int64(life*n + i), Time: now.UnixMilli(),
 				Value: value}))
 		}
+		now = now.Add(2 * time.Second) // a reader sees what others have committed
 		meter := &store.Meter{}
 		require.NoError(t, l.Step(store.WithMeter(t.Context(), meter)))
 		perDevice = append(perDevice, meter.Read().RUs/n)

@@ -14,6 +14,8 @@ import (
 	"binnacle/internal/stream/topics"
 )
 
+var errMissing = errors.New("some checks failed: see the lines above that are not ok")
+
 const checkTimeout = 15 * time.Second
 
 // needs are the topics that a role needs.
@@ -67,7 +69,7 @@ func (c roleCheck) run(ctx context.Context, env ops.Env) error {
 		})
 	}
 	if missing {
-		return errors.New("some checks failed: see the lines above that are not ok")
+		return errMissing
 	}
 	return nil
 }

@@ -196,7 +196,7 @@ func (c *crossing) listed() {
 			e.Tags = []catalog.Tag{{Name: "site", Value: "hall", Updated: 1}}
 		}
 		if have, ok := want[at.device]; ok {
-			e.Merge(have)
+			e.Span(have.First, have.Last)
 		}
 		want[at.device] = e
 	}

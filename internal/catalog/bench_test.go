@@ -35,11 +35,16 @@ var million = sync.OnceValue(func() []catalog.Entry {
 		at := 1795183200000 + int64(i)
 		told := 1795183200000 + int64(i/4096)*1000
 		tags := []catalog.Tag{
-			{"device_version", fmt.Sprintf("v%d", r.IntN(6)), told}, {"driver", fmt.Sprintf("driver-%04d", r.IntN(5000)), told},
-			{"fleet", []string{"East", "West", "North", "South"}[r.IntN(4)], told},
-			{"fuel_capacity", fmt.Sprintf("v%d", r.IntN(6)), told}, {"load_capacity", fmt.Sprintf("v%d", r.IntN(6)), told},
-			{"model", fmt.Sprintf("v%d", r.IntN(6)), told}, {"site", fmt.Sprintf("site-%03d", r.IntN(300)), told},
-			{"vin", fmt.Sprintf("%010X", r.Uint64()&0xFFFFFFFFFF), told},
+			{Name: "device_version", Value: fmt.Sprintf("v%d", r.IntN(6))},
+			{Name: "driver", Value: fmt.Sprintf("driver-%04d", r.IntN(5000))},
+			{Name: "fleet", Value: []string{"East", "West", "North", "South"}[r.IntN(4)]},
+			{Name: "fuel_capacity", Value: fmt.Sprintf("v%d", r.IntN(6))},
+			{Name: "load_capacity", Value: fmt.Sprintf("v%d", r.IntN(6))},
+			{Name: "model", Value: fmt.Sprintf("v%d", r.IntN(6))}, {Name: "site", Value: fmt.Sprintf("site-%03d", r.IntN(300))},
+			{Name: "vin", Value: fmt.Sprintf("%010X", r.Uint64()&0xFFFFFFFFFF)},
+		}
+		for k := range tags {
+			tags[k].Source, tags[k].Updated = telemetry.Source{Stream: 3, Partition: r.Int32N(32), Through: int64(i / 32)}, told
 		}
 		out[i] = catalog.Entry{Device: id, First: at, Last: at + 7, Metrics: metrics, Tags: tags}
 	}

@@ -38,6 +38,7 @@ func random(r *rand.Rand, devices int) catalog.Entry {
 	}
 	for k := range r.IntN(4) {
 		e.Tags = append(e.Tags, catalog.Tag{Name: fmt.Sprintf("t%d", k), Value: fmt.Sprint(r.IntN(3)),
+			Source:  telemetry.Source{Stream: r.Uint32N(2), Partition: r.Int32N(3) - 1, Through: r.Int64N(4)},
 			Updated: 1 + r.Int64N(9)})
 	}
 	e.Normalize()
@@ -213,6 +214,9 @@ func TestDiff(t *testing.T) {
 	for i := range int64(500) {
 		i++
 		e := random(r, 20)
+		for k := range e.Tags {
+			e.Tags[k].Source = telemetry.Source{Through: i / 2}
+		}
 		before, known := x.Entry(e.Device)
 		news, ok := x.Diff(e, i, true)
 		if ok {
@@ -391,25 +395,68 @@ func TestGoldenPages(t *testing.T) {
 	for i := range entries {
 		entries[i].Normalize()
 	}
-	golden := filepath.Join("testdata", "page.v1.json")
-	if *update {
-		_, doc, err := catalog.Encode(catalog.Page{Entries: entries, Updated: 1795183200456,
-			Replaces: []string{"00"}, Forget: []catalog.Forgotten{{Device: catalog.Digest("gone"), Until: 7}}})
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(golden, append(doc, '\n'), 0o644))
-	}
-	doc, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	p, err := catalog.Decode("x", doc)
-	require.NoError(t, err)
-	require.Len(t, p.Entries, len(entries))
-	for i, e := range p.Entries {
-		if e.First > e.Last {
-			e.First, e.Last = entries[i].First, entries[i].Last
+	for _, name := range []string{"page.v1.json", "page.v1.sources.json"} {
+		golden := filepath.Join("testdata", name)
+		if *update {
+			_, doc, err := catalog.Encode(catalog.Page{Entries: entries, Updated: 1795183200456,
+				Replaces: []string{"00"}, Forget: []catalog.Forgotten{{Device: catalog.Digest("gone"), Until: 7}}})
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(golden, append(doc, '\n'), 0o644))
 		}
-		require.Equal(t, entries[i], e)
+		doc, err := os.ReadFile(golden)
+		require.NoError(t, err)
+		p, err := catalog.Decode("x", doc)
+		require.NoError(t, err)
+		require.Len(t, p.Entries, len(entries))
+		for i, e := range p.Entries {
+			if e.First > e.Last {
+				e.First, e.Last = entries[i].First, entries[i].Last
+			}
+			require.Equal(t, entries[i], e)
+		}
+		require.Equal(t, []catalog.Forgotten{{Device: catalog.Digest("gone"), Until: 7}}, p.Forget)
+		entries[0].Tags[0].Source = telemetry.Source{Stream: 1, Partition: 2, Through: 300}
+		entries[0].Tags[1].Source = telemetry.Source{Stream: 1, Partition: 2, Through: 299}
 	}
-	require.Equal(t, []catalog.Forgotten{{Device: catalog.Digest("gone"), Until: 7}}, p.Forget)
+}
+
+// What is written of a tag that was seen, where the catalog has another: what the log's order asks for (rule W13).
+func TestTagsFollowTheLog(t *testing.T) {
+	at := func(stream uint32, partition int32, through int64) telemetry.Source {
+		return telemetry.Source{Stream: stream, Partition: partition, Through: through}
+	}
+	known := catalog.Tag{Name: "site", Value: "rome", Source: at(3, 1, 50), Updated: 1000}
+	for name, c := range map[string]struct {
+		seen catalog.Tag
+		want telemetry.Source
+	}{
+		"later":                  {catalog.Tag{Value: "oslo", Source: at(3, 1, 51)}, at(3, 1, 51)},
+		"of a worker that lags":  {catalog.Tag{Value: "oslo", Source: at(3, 1, 49), Updated: 2000}, at(0, 0, 0)},
+		"the same":               {catalog.Tag{Value: "rome", Source: at(3, 1, 51)}, at(0, 0, 0)},
+		"the same after another": {catalog.Tag{Value: "rome", Source: at(3, 1, 51), Replaces: true}, at(3, 1, 51)},
+		"the same before":        {catalog.Tag{Value: "rome", Source: at(3, 1, 50), Replaces: true}, at(0, 0, 0)},
+		"of a newer stream":      {catalog.Tag{Value: "oslo", Source: at(4, 0, 1)}, at(4, 0, 1)},
+		"of an older one":        {catalog.Tag{Value: "oslo", Source: at(2, 1, 60), Updated: 1000}, at(0, 0, 0)},
+		"of a device that moved": {catalog.Tag{Value: "oslo", Source: at(2, 1, 60), Updated: 1001}, at(3, 1, 50)},
+		"of another partition":   {catalog.Tag{Value: "oslo", Source: at(3, 0, 60), Updated: 1001}, at(3, 1, 50)},
+		"after a release before": {catalog.Tag{Value: "oslo", Source: at(1, 0, 0)}, at(1, 0, 0)},
+	} {
+		x, before := catalog.NewIndex(), known
+		if name == "after a release before" {
+			before.Source = telemetry.Source{}
+		}
+		x.Add(catalog.Page{Entries: []catalog.Entry{{Device: "d", First: 1, Tags: []catalog.Tag{before}}}})
+		c.seen.Name = "site"
+		diff, ok := x.Diff(catalog.Entry{Device: "d", First: 1, Tags: []catalog.Tag{c.seen}}, 9, false)
+		require.Equal(t, c.want != telemetry.Source{}, ok, name)
+		if ok {
+			want := catalog.Tag{Name: "site", Value: c.seen.Value, Source: c.want, Updated: 1001}
+			require.Equal(t, []catalog.Tag{want}, diff.Tags, name)
+			x.Add(catalog.Page{Entries: []catalog.Entry{diff}})
+			e, _ := x.Entry("d")
+			require.Equal(t, diff.Tags, e.Tags, "%s: it counts", name)
+		}
+	}
 }
 
 // Pages that no version writes are refused.
@@ -420,7 +467,7 @@ func TestDecodeRefusesInvalidPages(t *testing.T) {
 		"version": func(d map[string]any) { d["v"] = 2 }, "type": func(d map[string]any) { d["type"] = "chunk" },
 		"devices": func(d map[string]any) { d["devices"] = 2 }, "fewer": func(d map[string]any) { d["devices"] = 0 },
 		"columns": func(d map[string]any) { d["columns"] = 3 }, "data": func(d map[string]any) { d["data"] = "AAAA" },
-		"base64": func(d map[string]any) { d["data"] = "§" },
+		"base64": func(d map[string]any) { d["data"] = "§" }, "sources": func(d map[string]any) { d["sourceColumns"] = 3 },
 		"forget": func(d map[string]any) { d["forget"] = [][]string{{"x", "y"}} },
 	} {
 		var d map[string]any

@@ -297,6 +297,25 @@ func (w *columnWriter) tags(entries []Entry) {
 	}
 }
 
+// sources writes a set for each entry: from which tag on, in order, which stream, partition and offset count. It writes
+// nothing where no tag has a source.
+func (w *columnWriter) sources(entries []Entry) {
+	sets, isKnown := make([][]byte, len(entries)), false
+	for i := range entries {
+		before := telemetry.Source{}
+		for k, t := range entries[i].Tags {
+			if s := t.Source; s != before {
+				set := binary.AppendUvarint(binary.AppendUvarint(sets[i], uint64(k)), uint64(s.Stream))
+				sets[i] = binary.AppendVarint(binary.AppendVarint(set, int64(s.Partition)), s.Through)
+				before, isKnown = s, true
+			}
+		}
+	}
+	if isKnown {
+		w.sets(sets)
+	}
+}
+
 func zigzag(n int64) uint64   { return uint64(n<<1) ^ uint64(n>>63) }
 func unzigzag(n uint64) int64 { return int64(n>>1) ^ -int64(n&1) }
 
@@ -478,7 +497,7 @@ func (r *columnReader) labels(out []Entry) {
 	for i, name := range names {
 		list = append(list, telemetry.Label{Name: name, Value: values[i]})
 	}
-	for i, set := range (setReader[telemetry.Label]{r, list, compareLabels}).read(len(out)) {
+	for i, set := range (setReader[telemetry.Label]{r, list, CompareLabels}).read(len(out)) {
 		out[i].Labels = set
 	}
 }
@@ -515,7 +534,27 @@ func (r *columnReader) tags(out []Entry) {
 			}
 			updated[i] += unzigzag(later[i])
 			last = updated[i]
-			out[i].Tags = append(out[i].Tags, Tag{name, values[at], updated[i]})
+			out[i].Tags = append(out[i].Tags, Tag{Name: name, Value: values[at], Updated: updated[i]})
+		}
+	}
+}
+
+func (r *columnReader) sources(out []Entry) {
+	sets := r.texts()
+	for i, at := range r.places(len(out), len(sets)) {
+		if at < 0 || r.Err != nil {
+			continue
+		}
+		one, tags := bytesread.Reader{Rest: []byte(sets[at])}, out[i].Tags
+		for len(one.Rest) > 0 {
+			from, stream := one.Uvarint(uint64(len(tags))), uint32(one.Uvarint(math.MaxUint32))
+			s := telemetry.Source{Stream: stream, Partition: int32(one.Varint()), Through: one.Varint()}
+			for k := range tags[from:] {
+				tags[from:][k].Source = s
+			}
+		}
+		if one.Err != nil {
+			r.Failf("sources of tags: %v", one.Err)
 		}
 	}
 }

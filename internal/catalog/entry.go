@@ -30,16 +30,21 @@ func (m Metric) Compare(o Metric) int {
 	return cmp.Or(strings.Compare(m.Name, o.Name), cmp.Compare(m.Kind, o.Kind), strings.Compare(m.Unit, o.Unit))
 }
 
-// Tag is a tag and when its value was set, in ms above 0: of two values the later one counts, and of the same instant
-// the greater.
+// Tag is a tag, and the record that set its value. Of two values the one with the later source counts, then the one
+// that was written later, then the greater (rule W13).
 type Tag struct {
 	Name, Value string
-	Updated     int64
+	// Source is zero in pages of earlier releases, and has no stream in copies of tenants.
+	Source telemetry.Source
+	// Updated is when the page was written, in ms. Of a tag that was seen it is the time of its reading.
+	Updated int64
+	// Replaces says, of a tag that was seen, that it replaced another value that was seen. Pages don't have it.
+	Replaces bool
 }
 
 // supersedes reports whether a tag takes the place of another value of the same name.
-func (t Tag) supersedes(value string, updated int64) bool {
-	return t.Updated > updated || t.Updated == updated && t.Value > value
+func (t Tag) supersedes(o Tag) bool {
+	return cmp.Or(t.Source.Compare(o.Source), cmp.Compare(t.Updated, o.Updated), strings.Compare(t.Value, o.Value)) > 0
 }
 
 // MaxLabelValues bounds how many values of one label are listed of a device.
@@ -56,14 +61,15 @@ func isPartial(labels []telemetry.Label) bool { return len(labels) > 0 && labels
 func (e *Entry) Normalize() {
 	slices.SortFunc(e.Metrics, Metric.Compare)
 	e.Metrics = slices.Compact(e.Metrics)
-	slices.SortFunc(e.Labels, compareLabels)
+	slices.SortFunc(e.Labels, CompareLabels)
 	e.Labels = slices.Compact(e.Labels)
 	slices.SortStableFunc(e.Tags, compareTags)
 }
 
 func compareTags(a, b Tag) int { return strings.Compare(a.Name, b.Name) }
 
-func compareLabels(a, b telemetry.Label) int {
+// CompareLabels orders labels by name and value.
+func CompareLabels(a, b telemetry.Label) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 }
 
@@ -81,58 +87,22 @@ func (e *Entry) TagLabels() telemetry.Labels {
 
 // MetricNames returns the names of the metrics, each once.
 func (e *Entry) MetricNames() []string {
-	out := make([]string, 0, len(e.Metrics))
-	for _, m := range e.Metrics {
-		if len(out) == 0 || out[len(out)-1] != m.Name {
-			out = append(out, m.Name)
-		}
+	out := make([]string, len(e.Metrics))
+	for i, m := range e.Metrics {
+		out[i] = m.Name
 	}
-	return out
+	return slices.Compact(out)
 }
 
-// Merge adds what another entry says of the same device.
-func (e *Entry) Merge(o Entry) {
-	if o.First <= o.Last {
-		if e.First > e.Last {
-			e.First, e.Last = o.First, o.Last
-		}
-		e.First, e.Last = min(e.First, o.First), max(e.Last, o.Last)
+// Span records that the device has readings at these times, if first is not above last.
+func (e *Entry) Span(first, last int64) {
+	switch {
+	case first > last:
+	case e.First > e.Last:
+		e.First, e.Last = first, last
+	default:
+		e.First, e.Last = min(e.First, first), max(e.Last, last)
 	}
-	e.Metrics = union(e.Metrics, o.Metrics, Metric.Compare)
-	e.Labels = limitLabelValues(union(e.Labels, o.Labels, compareLabels))
-	// own is false while the list belongs to another entry and must not change.
-	own := false
-	for _, t := range o.Tags {
-		i, found := slices.BinarySearchFunc(e.Tags, t, compareTags)
-		if found && !t.supersedes(e.Tags[i].Value, e.Tags[i].Updated) {
-			continue
-		}
-		if !own {
-			e.Tags, own = slices.Clone(e.Tags), true
-		}
-		if found {
-			e.Tags[i] = t
-		} else {
-			e.Tags = slices.Insert(e.Tags, i, t)
-		}
-	}
-}
-
-// MergeEntries returns entries with one for each device, in the order of their ids. Of tags that were set at the same
-// time the greater value counts.
-func MergeEntries(entries []Entry) []Entry {
-	out := slices.Clone(entries)
-	slices.SortStableFunc(out, func(a, b Entry) int { return strings.Compare(a.Device, b.Device) })
-	n := 0
-	for i := range out {
-		if n > 0 && out[n-1].Device == out[i].Device {
-			out[n-1].Merge(out[i])
-			continue
-		}
-		out[n] = out[i]
-		n++
-	}
-	return out[:n]
 }
 
 // union returns the elements of two sorted sets, one of them itself if it has all.

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
 
 	"binnacle/internal/wire/bytesread"
 )
@@ -24,4 +25,19 @@ func FromColumns(columns []byte, devices int) ([]Entry, error) {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, r.Err)
 	}
 	return out, nil
+}
+
+// Merge adds what another entry says of the same device, as a plain model of an index.
+func (e *Entry) Merge(o Entry) {
+	e.Span(o.First, o.Last)
+	e.Metrics = union(e.Metrics, o.Metrics, Metric.Compare)
+	e.Labels = limitLabelValues(union(e.Labels, o.Labels, CompareLabels))
+	e.Tags = slices.Clone(e.Tags) // the list may belong to another entry
+	for _, t := range o.Tags {
+		if i, found := slices.BinarySearchFunc(e.Tags, t, compareTags); !found {
+			e.Tags = slices.Insert(e.Tags, i, t)
+		} else if t.supersedes(e.Tags[i]) {
+			e.Tags[i] = t
+		}
+	}
 }

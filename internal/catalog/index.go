@@ -21,8 +21,9 @@ type Index struct {
 	last    blocks[int64]  //
 	metrics blocks[uint32] // sets, by device
 	labels  blocks[uint32] //
-	// firstTagged is when the first tag was set.
-	firstTagged blocks[int64]
+	// stamps says of tags which records set them. stamped has, by device, the place of its first tag's stamp, and 1.
+	stamps  []stamp
+	stamped blocks[uint32]
 	// tags is keyed by name, and names lists the names in order.
 	tags  map[string]*tag
 	names []string
@@ -45,8 +46,14 @@ func NewIndex() *Index {
 type tag struct {
 	values words
 	codes  blocks[uint32] // 0: none, else the value's number and 1
-	delay  blocks[int64]  // how long after the device's first tag the value was set, ms
+	stamps blocks[uint32] // 0: the device's first one, else the place of the value's own stamp and 1
 	count  int            // devices that have it
+}
+
+// stamp is what a Tag has beside its name and value.
+type stamp struct {
+	source  telemetry.Source
+	updated int64
 }
 
 // blockDevices is how many devices a block of a column has.
@@ -237,19 +244,6 @@ func (x *Index) ForgottenUntil(device string) (until int64, ok bool) {
 	return until, ok
 }
 
-// Doubt marks the tags of entries as unknown: their page may be stored or not, and Diff returns the tags again.
-func (x *Index) Doubt(entries []Entry) {
-	for i := range entries {
-		e := Entry{Device: entries[i].Device, First: 1, Tags: slices.Clone(entries[i].Tags)}
-		for k := range e.Tags {
-			e.Tags[k].Value = "\xff" // no reading has this value
-		}
-		if len(e.Tags) > 0 {
-			x.add(&e)
-		}
-	}
-}
-
 // Emptied returns an index of no device that knows which devices to forget.
 func (x *Index) Emptied() *Index {
 	out := NewIndex()
@@ -268,42 +262,68 @@ func (x *Index) Forgotten() []Forgotten {
 
 func (x *Index) add(e *Entry) {
 	i, fresh := x.devices.number(e.Device)
-	switch {
-	case fresh || e.First <= e.Last && x.first.get(i) > x.last.get(i):
-		x.first.set(i, e.First)
-		x.last.set(i, e.Last)
-	case e.First <= e.Last:
-		x.first.set(i, min(x.first.get(i), e.First))
-		x.last.set(i, max(x.last.get(i), e.Last))
+	times := Entry{First: x.first.get(i), Last: x.last.get(i)}
+	if fresh {
+		times.First, times.Last = e.First, e.Last
 	}
+	times.Span(e.First, e.Last)
+	x.first.set(i, times.First)
+	x.last.set(i, times.Last)
 	if known := x.metrics.get(i); len(e.Metrics) > 0 {
 		x.metrics.set(i, x.metricSets.number(union(x.metricSets.list[known], e.Metrics, Metric.Compare)))
 	}
 	if known := x.labels.get(i); len(e.Labels) > 0 {
-		x.labels.set(i, x.labelSets.number(limitLabelValues(union(x.labelSets.list[known], e.Labels, compareLabels))))
-	}
-	if len(e.Tags) > 0 && x.firstTagged.get(i) == 0 {
-		x.firstTagged.set(i, max(e.Tags[0].Updated, 1))
+		x.labels.set(i, x.labelSets.number(limitLabelValues(union(x.labelSets.list[known], e.Labels, CompareLabels))))
 	}
 	for _, t := range e.Tags {
-		t.Updated = max(t.Updated, 1)
 		c := x.tags[t.Name]
 		if c == nil {
 			c = &tag{values: newWords()}
 			name := strings.Clone(t.Name)
 			x.tags[name], x.names = c, insertSorted(x.names, name)
 		}
-		code := c.codes.get(i)
-		if code > 0 && !t.supersedes(c.values.list[code-1], x.firstTagged.get(i)+c.delay.get(i)) {
-			continue
-		}
-		if code == 0 {
+		if known, found := x.tag(t.Name, i); !found {
 			c.count++
+		} else if !t.supersedes(known) {
+			continue
 		}
 		v, _ := c.values.number(t.Value)
 		c.codes.set(i, uint32(v)+1)
-		c.delay.set(i, t.Updated-x.firstTagged.get(i))
+		x.stamp(c, i, stamp{t.Source, t.Updated})
 	}
+}
+
+// stamp notes the stamp of a device's tag. Tags that one record has set share it.
+func (x *Index) stamp(c *tag, i int, s stamp) {
+	first, own := x.stamped.get(i), c.stamps.get(i)
+	switch {
+	case first > 0 && x.stamps[first-1] == s:
+		c.stamps.set(i, 0)
+	case own > 0:
+		x.stamps[own-1] = s
+	default:
+		x.stamps = append(x.stamps, s)
+		at := &c.stamps
+		if first == 0 {
+			at = &x.stamped
+		}
+		at.set(i, uint32(len(x.stamps)))
+	}
+}
+
+// tag returns the tag of a device by its name; ok is false if it has none.
+func (x *Index) tag(name string, i int) (t Tag, ok bool) {
+	c := x.tags[name]
+	code := c.codes.get(i)
+	if code == 0 {
+		return t, false
+	}
+	at := c.stamps.get(i)
+	if at == 0 {
+		at = x.stamped.get(i)
+	}
+	s := x.stamps[at-1]
+	return Tag{Name: name, Value: c.values.list[code-1], Source: s.source, Updated: s.updated}, true
 }
 
 // Len returns how many devices there are.
@@ -330,27 +350,22 @@ func (x *Index) entry(i int) Entry {
 		Metrics: x.metricSets.list[x.metrics.get(i)], Labels: x.labelSets.list[x.labels.get(i)],
 	}
 	for _, name := range x.names {
-		c := x.tags[name]
-		if code := c.codes.get(i); code > 0 {
-			e.Tags = append(e.Tags, Tag{name, c.values.list[code-1], x.firstTagged.get(i) + c.delay.get(i)})
+		if t, ok := x.tag(name, i); ok {
+			e.Tags = append(e.Tags, t)
 		}
 	}
 	return e
 }
 
-// Diff returns what an entry has that the index lacks; ok is false if that is nothing. Tags get the time updated, or a
-// later one than the value that they replace. A first time is part of it, a last one only with times.
+// Diff returns what an entry that was seen has and the index lacks; ok is false if that is nothing. Tags get the time
+// updated. A first time is part of it, a last one only with times.
 func (x *Index) Diff(e Entry, updated int64, times bool) (diff Entry, ok bool) {
 	i, _ := x.devices.find(e.Device)
-	if i < 0 {
-		e.Tags = slices.Clone(e.Tags)
-		for k := range e.Tags {
-			e.Tags[k].Updated = updated
-		}
-		return e, true
+	known := Entry{First: 1}
+	if i >= 0 {
+		known = x.entry(i)
 	}
-	known := x.entry(i)
-	diff = Entry{Device: known.Device, First: 1}
+	diff = Entry{Device: e.Device, First: 1}
 	if e.First <= e.Last && (known.First > known.Last || e.First < known.First || times && e.Last > known.Last) {
 		diff.First, diff.Last = e.First, e.Last
 	}
@@ -360,21 +375,35 @@ func (x *Index) Diff(e Entry, updated int64, times bool) (diff Entry, ok bool) {
 			diff.Metrics = append(diff.Metrics, m)
 		}
 	}
-	if merged := limitLabelValues(union(known.Labels, e.Labels, compareLabels)); len(merged) > len(known.Labels) {
-		diff.Labels = difference(e.Labels, known.Labels, compareLabels)
+	if merged := limitLabelValues(union(known.Labels, e.Labels, CompareLabels)); len(merged) > len(known.Labels) {
+		diff.Labels = difference(e.Labels, known.Labels, CompareLabels)
 	}
 	for _, t := range e.Tags {
-		k, found := slices.BinarySearchFunc(known.Tags, t, compareTags)
-		if found && known.Tags[k].Value == t.Value {
+		if k, found := slices.BinarySearchFunc(known.Tags, t, compareTags); !found {
+			t.Updated, t.Replaces = updated, false
+		} else if t, found = t.after(known.Tags[k], updated); !found {
 			continue
-		}
-		t.Updated = updated
-		if found {
-			t.Updated = max(updated, known.Tags[k].Updated+1)
 		}
 		diff.Tags = append(diff.Tags, t)
 	}
-	return diff, diff.First <= diff.Last || len(diff.Metrics)+len(diff.Labels)+len(diff.Tags) > 0
+	return diff, i < 0 || diff.First <= diff.Last || len(diff.Metrics)+len(diff.Labels)+len(diff.Tags) > 0
+}
+
+// after returns what is written of a tag that was seen where the catalog has one; ok is false for nothing (rule W13).
+func (t Tag) after(known Tag, updated int64) (out Tag, ok bool) {
+	later, log := t.Source.Compare(known.Source), known.Source
+	log.Through = t.Source.Through
+	switch {
+	case t.Value == known.Value && (later <= 0 || !t.Replaces),
+		later < 0 && (log == t.Source || t.Updated <= known.Updated):
+		return t, false
+	case later < 0: // the device has moved to an older log
+		t.Source = known.Source
+	default:
+		t.Updated = max(updated, known.Updated+1)
+	}
+	t.Replaces = false
+	return t, true
 }
 
 // difference returns the elements of a that b lacks. Both are sorted.
@@ -390,9 +419,9 @@ func difference[T any](a, b []T, compare func(T, T) int) (out []T) {
 // Bytes returns about how much memory the index takes.
 func (x *Index) Bytes() int64 {
 	n := x.devices.bytes() + x.first.bytes(8) + x.last.bytes(8) + x.metrics.bytes(4) + x.labels.bytes(4) +
-		x.firstTagged.bytes(8)
+		x.stamped.bytes(4) + int64(24*cap(x.stamps))
 	for name, c := range x.tags {
-		n += int64(len(name)) + c.values.bytes() + c.codes.bytes(4) + c.delay.bytes(8)
+		n += int64(len(name)) + c.values.bytes() + c.codes.bytes(4) + c.stamps.bytes(4)
 	}
 	return n + x.metricSets.held + x.labelSets.held + int64(32*len(x.forgotten))
 }

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -59,7 +58,10 @@ type document struct {
 	Applied  bool        `json:"applied,omitempty"`
 	Replaces []string    `json:"replaces,omitempty"`
 	Columns  int         `json:"columns"` // bytes that data unpacks to
-	Data     string      `json:"data"`
+	Data     []byte      `json:"data"`
+	// Sources are columns beside those in Data, and SourceColumns their unpacked bytes: earlier releases pass over them.
+	SourceColumns int    `json:"sourceColumns,omitempty"`
+	Sources       []byte `json:"sources,omitempty"`
 }
 
 const documentType = "catalog"
@@ -81,9 +83,11 @@ func Encode(p Page) (id string, doc []byte, err error) {
 	w.entries(entries)
 	d := document{
 		V: Version, Type: documentType, Devices: len(entries), Updated: p.Updated, Applied: p.Applied,
-		Replaces: p.Replaces, Columns: len(w.out),
-		Data: base64.StdEncoding.EncodeToString(w.packed()),
+		Replaces: p.Replaces, Columns: len(w.out), Data: w.packed(),
 	}
+	var sources columnWriter
+	sources.sources(entries)
+	d.SourceColumns, d.Sources = len(sources.out), sources.packed()
 	for _, f := range p.Forget {
 		d.Forget = append(d.Forget, [2]string{fmt.Sprintf("%016x", f.Device), fmt.Sprint(f.Until)})
 	}
@@ -104,7 +108,8 @@ func Decode(id string, doc []byte) (Page, error) {
 	if d.V != Version || d.Type != documentType {
 		return Page{}, fmt.Errorf("%w: type %q, version %d", ErrCorrupt, d.Type, d.V)
 	}
-	if d.Devices < 0 || d.Devices > MaxDevices || d.Columns < 0 || d.Columns > maxUnpacked {
+	if d.Devices < 0 || d.Devices > MaxDevices || min(d.Columns, d.SourceColumns) < 0 ||
+		max(d.Columns, d.SourceColumns) > maxUnpacked {
 		return Page{}, fmt.Errorf("%w: %d devices in %d bytes", ErrCorrupt, d.Devices, d.Columns)
 	}
 	p := Page{ID: id, Updated: d.Updated, Applied: d.Applied, Replaces: d.Replaces}
@@ -115,20 +120,25 @@ func Decode(id string, doc []byte) (Page, error) {
 		}
 		p.Forget = append(p.Forget, one)
 	}
-	packed, err := base64.StdEncoding.DecodeString(d.Data)
-	if err != nil {
-		return Page{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	err := readColumns(d.Data, d.Columns, func(r *columnReader) { p.Entries = r.entries(d.Devices) })
+	if err == nil && d.SourceColumns > 0 {
+		err = readColumns(d.Sources, d.SourceColumns, func(r *columnReader) { r.sources(p.Entries) })
 	}
-	columns, err := unpack(packed, d.Columns)
+	return p, err
+}
+
+// readColumns unpacks columns, and has all of them read.
+func readColumns(data []byte, size int, read func(r *columnReader)) error {
+	columns, err := unpack(data, size)
 	if err != nil {
-		return Page{}, err
+		return err
 	}
 	r := columnReader{bytesread.Reader{Rest: columns}}
-	p.Entries = r.entries(d.Devices)
+	read(&r)
 	if err := r.End(); err != nil {
-		return p, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return p, nil
+	return nil
 }
 
 // Pages makes as many pages of entries as these need, each of about TargetBytes.

@@ -225,7 +225,9 @@ func (cfg HandlerConfig) updates(x *exchange) error {
 	updates, missing := cfg.Heads.CatalogUpdates(x.r.Context(), q.Tenant)
 	x.begin()
 	_ = x.out.send(versionKind, func(m *message) { bytesread.Uint(&m.Codec, &updates.Version, math.MaxUint64) })
-	for some := range slices.Chunk(catalog.MergeEntries(updates.Devices), updatesAtOnce) {
+	all := catalog.NewIndex() // a page has a device once
+	all.Add(catalog.Page{Entries: updates.Devices})
+	for some := range slices.Chunk(slices.Collect(all.Select(nil, 0, all.Blocks()).Each), updatesAtOnce) {
 		_, doc, err := catalog.Encode(catalog.Page{Entries: some})
 		if err != nil {
 			return errors.Join(err, x.finish(err))

@@ -104,19 +104,20 @@ func (k *CatalogMerger) olderThan(infos []store.PageInfo, age time.Duration) (ou
 func (k *CatalogMerger) current(ctx context.Context, tenant string, infos []store.PageInfo, age time.Duration) (
 	[]store.PageInfo, error) {
 	replaced := make(map[string]bool)
-	var doomed []store.PageInfo
 	for _, i := range infos {
 		for _, id := range i.Replaces {
 			replaced[id] = true
 		}
 	}
 	for _, i := range k.olderThan(infos, age) {
-		if len(i.Replaces) > 0 {
-			doomed = append(doomed, i)
+		if len(i.Replaces) == 0 {
+			continue
 		}
-	}
-	if err := k.remove(ctx, tenant, infos, doomed); err != nil {
-		return nil, err
+		for _, id := range append(slices.Clone(i.Replaces), i.ID) { // the list goes last
+			if err := k.cfg.Catalog.Delete(ctx, tenant, id); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return slices.DeleteFunc(slices.Clone(infos), func(i store.PageInfo) bool {
 		return replaced[i.ID] || len(i.Replaces) > 0
@@ -156,12 +157,8 @@ func HoldForgotten(ctx context.Context, c store.Catalog, tenant string, infos []
 			ids = append(ids, i.ID)
 		}
 	}
-	until := make(map[uint64]int64)
-	read := func(id string, doc []byte) error {
-		page, err := catalog.Decode(id, doc)
-		if err != nil {
-			return fmt.Errorf("page %s: %w", id, err)
-		}
+	until, pages := make(map[uint64]int64), store.TenantPages{Catalog: c, Tenant: tenant}
+	read := func(page catalog.Page) error {
 		for _, f := range page.Forget {
 			until[f.Device] = max(until[f.Device], f.Until)
 		}
@@ -169,16 +166,14 @@ func HoldForgotten(ctx context.Context, c store.Catalog, tenant string, infos []
 			at, isForgotten := until[catalog.Digest(e.Device)]
 			return isForgotten && page.Updated <= at
 		}) {
-			held = append(held, id)
+			held = append(held, page.ID)
 		}
 		return nil
 	}
 	for _, list := range [][]string{forgets, ids} {
 		held = nil // all that is forgotten is known from the second list on
-		for part := range slices.Chunk(list, 100) {
-			if err := c.Read(ctx, tenant, part, read); err != nil {
-				return nil, err
-			}
+		if err := pages.Read(ctx, list, read); err != nil {
+			return nil, err
 		}
 	}
 	return held, nil
@@ -200,25 +195,6 @@ func (k *CatalogMerger) forget(ctx context.Context, tenant string, infos []store
 	return k.replace(ctx, p)
 }
 
-// remove deletes pages that others replace, and then the pages that list them.
-func (k *CatalogMerger) remove(ctx context.Context, tenant string, infos, doomed []store.PageInfo) error {
-	there := make(map[string]bool, len(infos))
-	for _, i := range infos {
-		there[i.ID] = true
-	}
-	for _, d := range doomed {
-		for _, id := range append(slices.Clone(d.Replaces), d.ID) {
-			if !there[id] {
-				continue
-			}
-			if err := k.cfg.Catalog.Delete(ctx, tenant, id); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // merge puts small pages together, or all of them where half of their entries are repetitions. Where something must
 // be forgotten it replaces the pages that have it.
 func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []store.PageInfo) error {
@@ -233,11 +209,14 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []store.
 	}
 	known := k.distinct[tenant]
 	if !forget && said > known.entries+known.entries/4 && len(infos) > 1 {
-		devices, err := k.count(ctx, pageSet{tenant, infos, infos, said, true})
+		known = mergeEstimate{entries: said}
+		err := k.each(ctx, pageSet{tenant, infos, infos, said, true}, func(x *catalog.Index) error {
+			known.devices += x.Len()
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		known = mergeEstimate{devices, said}
 		k.distinct[tenant] = known
 	}
 	switch {
@@ -268,15 +247,6 @@ type pageSet struct {
 	all, some []store.PageInfo
 	entries   int  // entries in some
 	isApplied bool // only pages in some have entries to forget
-}
-
-// count returns how many devices have an entry in some pages.
-func (k *CatalogMerger) count(ctx context.Context, p pageSet) (devices int, err error) {
-	err = k.each(ctx, p, func(x *catalog.Index) error {
-		devices += x.Len()
-		return nil
-	})
-	return devices, err
 }
 
 // replace stores pages that repeat other pages' entries, and then one that says so. What any page of the tenant
@@ -323,7 +293,7 @@ func (k *CatalogMerger) replace(ctx context.Context, p pageSet) error {
 
 // each calls use with an index of what some pages say, in parts of about passDevices devices: no device is in two.
 func (k *CatalogMerger) each(ctx context.Context, p pageSet, use func(*catalog.Index) error) error {
-	passes := uint64(p.entries/passDevices + 1)
+	passes, pages := uint64(p.entries/passDevices+1), store.TenantPages{Catalog: k.cfg.Catalog, Tenant: p.tenant}
 	wanted := make(map[string]bool)
 	var forgets, ids []string
 	for _, i := range p.some {
@@ -337,13 +307,9 @@ func (k *CatalogMerger) each(ctx context.Context, p pageSet, use func(*catalog.I
 	}
 	for pass := range passes {
 		x, read := catalog.NewIndex(), make(map[string]bool)
-		add := func(id string, doc []byte) error {
-			page, err := catalog.Decode(id, doc)
-			if err != nil {
-				return fmt.Errorf("page %s: %w", id, err)
-			}
-			read[id] = true
-			if !wanted[id] {
+		add := func(page catalog.Page) error {
+			read[page.ID] = true
+			if !wanted[page.ID] {
 				page.Entries = nil
 			}
 			page.Entries = slices.DeleteFunc(page.Entries, func(e catalog.Entry) bool {
@@ -353,10 +319,8 @@ func (k *CatalogMerger) each(ctx context.Context, p pageSet, use func(*catalog.I
 			return nil
 		}
 		for _, list := range [][]string{forgets, ids} {
-			for part := range slices.Chunk(list, 100) {
-				if err := k.cfg.Catalog.Read(ctx, p.tenant, part, add); err != nil {
-					return err
-				}
+			if err := pages.Read(ctx, list, add); err != nil {
+				return err
 			}
 		}
 		for id := range wanted {

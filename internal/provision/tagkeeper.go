@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -114,18 +113,11 @@ func TaggedDevices(
 	out := tenant.Tagged{}
 	held.Use(func(x *catalog.Index) {
 		for _, g := range tags {
-			ids := idsOf(x, catalog.Matcher{Of: catalog.OfTag, Name: g.Name, Values: []string{g.Value},
-				Match: func(value string) bool { return value == g.Value }})
-			had := t.TaggedWith(g)
-			known := map[string]bool{}
-			if len(had) > 0 {
-				for _, id := range idsOf(x, catalog.Matcher{Of: catalog.OfDevice, Values: had,
-					Match: func(id string) bool { _, ok := slices.BinarySearch(had, id); return ok }}) {
-					known[id] = true
-				}
-			}
-			for _, id := range had {
-				if !known[id] {
+			tagged := x.Select([]catalog.Matcher{{Of: catalog.OfTag, Name: g.Name, Values: []string{g.Value},
+				Match: func(value string) bool { return value == g.Value }}}, 0, x.Blocks())
+			ids := tagged.Devices()
+			for _, id := range t.TaggedWith(g) {
+				if _, isKnown := x.Entry(id); !isKnown {
 					ids = append(ids, id)
 				}
 			}
@@ -133,13 +125,4 @@ func TaggedDevices(
 		}
 	})
 	return out, nil
-}
-
-func idsOf(x *catalog.Index, m catalog.Matcher) []string {
-	ids := []string{}
-	x.Select([]catalog.Matcher{m}, 0, x.Blocks()).Each(func(e catalog.Entry) bool {
-		ids = append(ids, strings.Clone(e.Device))
-		return true
-	})
-	return ids
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"binnacle/internal/catalog"
 )
 
 // Document is one control document. Body is a JSON object without id and kind: the store adds both.
@@ -190,6 +192,29 @@ type Catalog interface {
 	Read(ctx context.Context, tenant string, ids []string, yield func(id string, doc []byte) error) error
 	// Delete takes a page away, if it is there.
 	Delete(ctx context.Context, tenant, id string) error
+}
+
+// TenantPages are the pages of a tenant's catalog.
+type TenantPages struct {
+	Catalog Catalog
+	Tenant  string
+}
+
+// Read calls use with the pages that exist, in no order. An error of use ends it.
+func (p TenantPages) Read(ctx context.Context, ids []string, use func(catalog.Page) error) error {
+	for some := range slices.Chunk(ids, 100) {
+		err := p.Catalog.Read(ctx, p.Tenant, some, func(id string, doc []byte) error {
+			p, err := catalog.Decode(id, doc)
+			if err != nil {
+				return fmt.Errorf("page %s: %w", id, err)
+			}
+			return use(p)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // PageInfo is the description of a page, without its columns.

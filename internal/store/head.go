@@ -12,33 +12,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Source says where rows came from and so which of two values of one series and instant is newer: the one with the
-// higher stream, then partition, then through (rule R5).
-type Source struct {
-	Stream    uint32
-	Partition int32
-	Through   int64 // offset of the last record in the chunk or bin
-}
-
-// Compare returns negative when s is older than t.
-func (s Source) Compare(t Source) int {
-	switch {
-	case s.Stream != t.Stream:
-		return sign(s.Stream < t.Stream)
-	case s.Partition != t.Partition:
-		return sign(s.Partition < t.Partition)
-	case s.Through != t.Through:
-		return sign(s.Through < t.Through)
-	}
-	return 0
-}
-
-func sign(less bool) int {
-	if less {
-		return -1
-	}
-	return 1
-}
+// Source says where rows came from.
+type Source = telemetry.Source
 
 // HeadRequest asks what is in memory of one tenant. A range without instants asks for positions alone.
 type HeadRequest struct {

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 	"unicode"
@@ -169,4 +170,18 @@ func checkLength(what, s, allowed string) error {
 		return fmt.Errorf("%s %.80q has %d characters: %s", what, s, n, allowed)
 	}
 	return nil
+}
+
+// Source says where rows or tags came from and so which of two is newer: the one with the higher stream, then
+// partition, then through (rules R5 and W13).
+type Source struct {
+	Stream    uint32
+	Partition int32
+	Through   int64 // offset of the last record
+}
+
+// Compare returns negative when s is older than t.
+func (s Source) Compare(t Source) int {
+	return cmp.Or(cmp.Compare(s.Stream, t.Stream), cmp.Compare(s.Partition, t.Partition),
+		cmp.Compare(s.Through, t.Through))
 }

@@ -81,13 +81,11 @@ func begunBy(policies []retentionPolicy, at int64) []retentionPolicy {
 }
 
 // withoutRepeats leaves out policies with the classes of the last one that has begun by a time that keep as long or
-// longer: that one covers more days. Those by tag stay: which devices they had depends on when. The one before the last
-// stays, since a sweep goes by when it ended.
+// longer: that one covers more days. Those by tag stay: which devices they had depends on when.
 func withoutRepeats(policies []retentionPolicy, begun int64) []retentionPolicy {
 	before := len(begunBy(policies, begun)) - 1
 	last := policies[before]
-	former := max(before-1, 0)
-	out := slices.DeleteFunc(policies[:former], func(p retentionPolicy) bool {
+	out := slices.DeleteFunc(policies[:before], func(p retentionPolicy) bool {
 		same := slices.EqualFunc(p.classes, last.classes, RetentionClass.keepsAsLong)
 		for i := range p.classes {
 			if same {
@@ -96,7 +94,7 @@ func withoutRepeats(policies []retentionPolicy, begun int64) []retentionPolicy {
 		}
 		return same
 	})
-	return append(out, policies[former:]...)
+	return append(out, policies[before:]...)
 }
 
 // policiesOf returns the policies of a tenant document, the current one last; nil if it has had only one.

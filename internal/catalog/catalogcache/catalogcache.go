@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,8 +64,6 @@ const (
 	// pageMargin is the time before the newest page from which on pages are read again, in seconds: what was stored
 	// earlier may have been seen later, where a replica lags or the clocks of the service differ.
 	pageMargin = 5 * 60
-	// pagesPerRead is how many pages are asked for in one query.
-	pagesPerRead = 100
 )
 
 // Get returns the catalog of a tenant as the store had it after an instant, or later. A copy that was read since is
@@ -124,13 +121,6 @@ func (c *Copy) Add(ctx context.Context, p catalog.Page) error {
 	c.add(p)
 	c.pages[p.ID] = true
 	return nil
-}
-
-// Doubt marks the tags of a page as unknown: the page may be stored or not.
-func (c *Copy) Doubt(entries []catalog.Entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.index.Doubt(entries)
 }
 
 func (d *Cache) entry(tenant string) *Copy {
@@ -228,26 +218,18 @@ func (d *Cache) readPages(ctx context.Context, tenant string, c *Copy, infos []s
 			missing = append(missing, i.ID)
 		}
 	}
-	for ids := range slices.Chunk(missing, pagesPerRead) {
-		err := d.cfg.Catalog.Read(ctx, tenant, ids, func(id string, doc []byte) error {
-			p, err := catalog.Decode(id, doc)
-			if err != nil {
-				return fmt.Errorf("page %s: %w", id, err)
-			}
-			c.mu.Lock()
-			added := c.add(p)
-			c.mu.Unlock()
-			if c.pages[id] = true; !added {
-				return errForgets
-			}
-			return nil
-		})
-		if errors.Is(err, errForgets) {
-			return false, nil
+	pages := store.TenantPages{Catalog: d.cfg.Catalog, Tenant: tenant}
+	err = pages.Read(ctx, missing, func(p catalog.Page) error {
+		c.mu.Lock()
+		added := c.add(p)
+		c.mu.Unlock()
+		if c.pages[p.ID] = true; !added {
+			return errForgets
 		}
-		if err != nil {
-			return false, err
-		}
+		return nil
+	})
+	if errors.Is(err, errForgets) {
+		return false, nil
 	}
-	return true, nil
+	return err == nil, err
 }

@@ -38,21 +38,6 @@ func (b *box) pickGroup() bool {
 	return is
 }
 
-// actGrouped cuts an ingester off from the log for longer than its session, so that another member takes its partition,
-// and gives it back to a process that has its bins. It reports whether it did.
-func (b *box) actGrouped() bool {
-	s := b.slots[b.rnd.IntN(len(b.slots))]
-	isCutOff := func(s *slot) bool { return len(s.lives) == 0 || time.Now().Before(s.lives[0].paused.until) }
-	if b.rnd.IntN(10) > 0 || slices.ContainsFunc(b.slots, isCutOff) || b.opts.without["pauses"] {
-		return false
-	}
-	b.pause(s.lives[0].actor, pause{time.Now().Add(session + b.duration(time.Second, time.Minute)), true})
-	return true
-}
-
-// session is for how long a group awaits a member that it does not hear of.
-const session = 10 * time.Second
-
 // group is the consumer group of the log. A generation begins when all members have joined again, or the time of those
 // that have not is over.
 type group struct {

@@ -61,7 +61,7 @@ func (o *oracle) devices(x exact) (map[string]listed, bool) {
 		d.last = max(d.last, points[len(points)-1].time)
 		d.metrics = append(d.metrics, s.metric)
 		slices.Sort(d.metrics)
-		if !o.b.overlapped {
+		if !o.b.receives {
 			d.tags = o.tags[s.device].NonEmpty()
 		}
 		out[s.device] = d
@@ -97,7 +97,7 @@ func (q *querier) listDevices(ctx context.Context, tenant string) (x exact, all 
 	for {
 		devices, list, err := q.q.Devices(x.after, search)
 		for _, d := range devices {
-			if q.b.overlapped {
+			if q.b.receives {
 				d.Tags = nil
 			}
 			all = append(all, d)
@@ -143,7 +143,7 @@ func (q *querier) listNames(ctx context.Context, tenant string) (wrong string) {
 		got["metric "+m.Metric] += m.Devices
 	}
 	for _, v := range facets[0].Values {
-		if !q.b.overlapped {
+		if !q.b.receives {
 			got["site "+v.Name] += v.Devices
 		}
 	}

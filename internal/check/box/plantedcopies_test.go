@@ -81,7 +81,7 @@ var plantedCopies = []planted{
 	{name: "T6 the catalog is not copied", file: "internal/ops/tenantcopy/orders.go", with: copying,
 		old: "catalog.Pages(entries, x.Updated())", new: "catalog.Pages(entries[:0], x.Updated())"},
 	{name: "T6 times are those of the source's catalog", file: "internal/ops/tenantcopy/orders.go", with: copying,
-		old: "min(e.First, of.From), max(e.Last, of.To)", new: "min(e.First, of.From), e.Last"},
+		old: "e.Span(of.From, of.To)", new: "e.Span(of.From, of.From)"},
 	{name: "T6 annotations are not copied", file: "internal/ops/tenantcopy/orders.go", with: copying,
 		old: "v.to.Erasures).Merge(ctx, c.cfg.Tenant, all)", new: "v.to.Erasures).Merge(ctx, c.cfg.Tenant, all[:0])"},
 	{name: "T6 a copy that follows ends without a comparison", file: "internal/ops/tenantcopy/follow.go", with: copying,

@@ -240,10 +240,13 @@ func (c *Copier) copyCatalog(ctx context.Context) error {
 				continue
 			}
 			if e, ok := x.Entry(device); ok {
-				if of, isCopied := c.times[device]; isCopied && e.First > e.Last { // it has none
-					e.First, e.Last = of.From, of.To
-				} else if isCopied {
-					e.First, e.Last = min(e.First, of.From), max(e.Last, of.To)
+				if of, isCopied := c.times[device]; isCopied {
+					e.Span(of.From, of.To)
+				}
+				for k := range e.Tags { // the log of the target's own counts before the source's
+					if from := &e.Tags[k].Source; from.Stream > 0 {
+						from.Stream, from.Partition = 0, int32(from.Stream)
+					}
 				}
 				entries = append(entries, e)
 			}
