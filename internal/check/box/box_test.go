@@ -97,6 +97,7 @@ type box struct {
 	settings  settings
 	setback   setback
 	billing   billing
+	refusing  bool // queriers are asked for what was refused
 	grouped   bool // a group gives ingesters their partitions
 
 	slots []*slot
@@ -184,7 +185,7 @@ func run(t *testing.T, opts options) (out result) {
 		b.retaining = b.pickRetaining()
 		b.limiting, b.setback = b.pickLimiting(), b.pickSetback()
 		b.clocks, b.settings, b.grouped = b.pickClocking(), b.pickSettings(), b.pickGroup()
-		b.billing = b.pickBilling()
+		b.billing, b.refusing = b.pickBilling(), b.pickRefusals()
 		b.hookStores()
 		b.begin()
 		if opts.years > 0 {
@@ -323,7 +324,7 @@ func (b *box) step() {
 // acts are what can be left out of a run.
 var acts = []string{"kill ingesters", "kill queriers", "clocks", "pauses", "faults", "lag", "shutdowns", rollupMakers,
 	provisioners, otherSettings, erasures, retentions, copying, limits, setbacks,
-	spilling, grouped, bills}
+	spilling, grouped, bills, refusals}
 
 // act lets the world act: devices, operators, and what breaks processes.
 func (b *box) act() {
@@ -404,7 +405,11 @@ func (b *box) publish(tenant, device string, eventTime func() int64) {
 	if len(all) > 1 {
 		value = "[" + strings.Join(all, ",") + "]"
 	}
-	switch b.rnd.IntN(30) {
+	kinds := 30
+	if b.refusing {
+		kinds = 15
+	}
+	switch b.rnd.IntN(kinds) {
 	case 0:
 		value, refused, readings = fmt.Sprintf("no json %d", b.values), "malformed", nil
 	case 1:

@@ -76,10 +76,10 @@ func isNear(x, y float64) bool {
 func (q *querier) askExact(ctx context.Context) {
 	tenant := q.b.tenants[q.rnd.IntN(len(q.b.tenants))]
 	switch n := q.rnd.IntN(5); {
+	case n == 4 || n > 1 && q.index != nil:
+		q.askGaps(ctx, tenant)
 	case n == 0:
 		q.askLists(ctx, tenant)
-	case n == 4:
-		q.askGaps(ctx, tenant)
 	case n == 1 || q.b.about == lagging: // PromQL may ask for parts of days
 		q.askAggregates(ctx, tenant)
 	default:

@@ -18,6 +18,9 @@ func (q *querier) askGaps(ctx context.Context, tenant string) {
 	r := query.GapsRequest{Tenant: tenant, Device: oneOf(q.rnd, q.b.devicesOf(tenant)...),
 		Expect: oneOf(q.rnd, 0, time.Second, time.Minute, time.Hour),
 		Range:  telemetry.Range{To: now - oneOf(q.rnd, 0, pick(q.rnd, 0, 25*time.Hour).Milliseconds())}}
+	if q.rnd.IntN(3) == 0 {
+		r.Sequence = oneOf(q.rnd, q.b.metrics...)
+	}
 	r.Range.From = r.Range.To - pick(q.rnd, time.Minute, 48*time.Hour).Milliseconds()
 	isSame, before := q.b.watch(), q.meter.Read().RUs
 	x := q.exactly(ctx, tenant, telemetry.Range{From: 0, To: math.MaxInt64})
@@ -26,7 +29,13 @@ func (q *querier) askGaps(ctx context.Context, tenant string) {
 		return
 	}
 	q.checkSpent("gaps of "+r.Device, before, res.Stats.RequestUnits)
-	known, ok := q.b.oracle.evidence(x, r.Device, c.Range, r.Expect)
+	if q.index != nil {
+		if c.Refusals, c.Nameless, c.DeadLetters = q.index.Of(tenant, r.Device, c.Judged()); c.DeadLetters != "" {
+			return
+		}
+	}
+	known, ok := q.b.oracle.evidence(x, &r, c.Range)
+	ok = ok && (q.index == nil || q.b.oracle.refusedReadings(q, tenant, r.Device, &known))
 	if !ok || known.Known != c.Known && !(isSame() && q.b.listsTimes()) {
 		return
 	}
@@ -35,6 +44,10 @@ func (q *querier) askGaps(ctx context.Context, tenant string) {
 	if len(got.Gaps)+len(want.Gaps) == 0 {
 		got.Gaps, want.Gaps = nil, nil
 	}
+	if !slices.Equal(c.Numbers, known.Numbers) {
+		q.b.fail("%s: gaps of %s go by the sequence numbers %v of %s instead of %v", q.name, r.Device, c.Numbers, r.Sequence,
+			known.Numbers)
+	}
 	if !reflect.DeepEqual(got, want) {
 		q.b.fail("%s: a complete answer to gaps of %s in %v, expect %s, is %+v instead of %+v", q.name, r.Device, c.Range,
 			r.Expect, got, want)
@@ -42,20 +55,22 @@ func (q *querier) askGaps(ctx context.Context, tenant string) {
 }
 
 // evidence returns what must be known of a device's readings where none was refused, if there is only one right answer.
-func (o *oracle) evidence(x exact, device string, asked telemetry.Range, expect time.Duration) (c gaps.Evidence,
-	ok bool) {
+func (o *oracle) evidence(x exact, r *query.GapsRequest, asked telemetry.Range) (c gaps.Evidence, ok bool) {
 	all, ok := o.values(x)
 	var times []int64
 	for s, points := range all {
 		for _, p := range points {
-			if s.device == device {
+			if s.device == r.Device {
 				times = append(times, p.time)
+			}
+			if s.device == r.Device && s.metric == r.Sequence {
+				c.Numbers = append(c.Numbers, gaps.Number{At: p.time, N: int64(p.value)})
 			}
 		}
 	}
 	slices.Sort(times)
 	times = slices.Compact(times)
-	c = gaps.Evidence{Range: asked, Expect: expect, Known: -1}
+	c.Range, c.Expect, c.Known = asked, r.Expect, -1
 	if len(times) > 0 {
 		c.Known = times[0]
 	}
@@ -71,5 +86,9 @@ func (o *oracle) evidence(x exact, device string, asked telemetry.Range, expect 
 		c.Before = times[before(asked.From)-1]
 		read()
 	}
+	slices.SortFunc(c.Numbers, func(a, b gaps.Number) int { return int(a.At - b.At) })
+	c.Numbers = slices.DeleteFunc(c.Numbers, func(n gaps.Number) bool {
+		return n.At < telemetry.DayOf(c.Judged().From).Start() || n.At >= telemetry.DayOf(asked.To-1).End()
+	})
 	return c, ok
 }

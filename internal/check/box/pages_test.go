@@ -21,7 +21,7 @@ import (
 
 // newWeb makes what a querier serves over HTTP.
 func (q *querier) newWeb() http.Handler {
-	api, err := httpapi.New(httpapi.Config{Querier: q.q, Cost: q.cost, Now: q.now, Logger: q.logger()})
+	api, err := httpapi.New(httpapi.Config{Querier: q.q, Cost: q.cost, Rejected: q.index, Now: q.now, Logger: q.logger()})
 	if err != nil {
 		panic(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"binnacle/internal/stream/topics"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
+	"binnacle/query/diagnose/rejected"
 )
 
 // querier is one life of a querier, with a client that asks one question after another.
@@ -29,6 +30,7 @@ type querier struct {
 	taken       []int64   // by partition, what was acknowledged when those ingesters began that could answer it
 	asks        []*actor  // by partition, the ingester that it asks, nil for several
 	web         http.Handler
+	index       *rejected.Index // of dead letters; nil for none
 }
 
 // startQuerier starts a querier and its client.
@@ -49,6 +51,7 @@ func (b *box) startQuerier() {
 	if err != nil {
 		panic(err)
 	}
+	q.followLetters(set)
 	q.web = q.newWeb()
 	b.queriers = append(b.queriers, q)
 	b.event("box", "start", a.name, "")
@@ -60,6 +63,10 @@ func (q *querier) client(ctx context.Context) {
 		q.think(ctx)
 		if q.b.billing.on && q.rnd.IntN(5) == 0 {
 			q.askCost(ctx, oneOf(q.rnd, q.b.tenants...))
+			continue
+		}
+		if q.index != nil && q.rnd.IntN(4) == 0 {
+			q.askRejected(ctx, oneOf(q.rnd, q.b.tenants...))
 			continue
 		}
 		if pickBuckets(q.rnd, q.b.services) {

@@ -30,7 +30,8 @@ var (
 const oneKind = "each"
 
 var kinds = []string{"", string(journaled), string(lagging), string(unasked), string(doubled), rollupMakers,
-	provisioners, erasures, retentions, copying, limits, spilling, grouped, bills, erasures + "," + rollupMakers,
+	provisioners, erasures, retentions, copying, limits, spilling, grouped, bills, refusals, limits + "," + refusals,
+	erasures + "," + rollupMakers,
 	erasures + "," + setbacks}
 
 // TestBox makes runs, some twice: the same seed gives the same run.

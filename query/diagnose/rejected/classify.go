@@ -37,7 +37,7 @@ const (
 // entries returns what is kept of a dead letter. Its payload is decoded once, however many elements were refused. The
 // payload of an entry with a known tenant holds nothing of other tenants.
 func (c *classifier) entries(l *deadletter.DeadLetter) []entry {
-	base := entry{id: identity{c.topic.Name, l.ID()}, index: l.Index, time: -1, count: 1, detail: l.Detail,
+	base := entry{index: l.Index, time: -1, count: 1, detail: l.Detail,
 		reason: decode.Reason(strings.Clone(string(l.Reason)))}
 	if l.Truncated >= 0 || l.Through >= 0 {
 		base.count = l.Count()

@@ -48,19 +48,19 @@ type Index struct {
 	since map[int]int64
 	// loaded, owned by Run, is set once all dead letters of the start are read.
 	loaded bool
+	ids    map[identity]deadletter.Elements // of entries; owned by Run
 
 	mu sync.Mutex
 	// entries and the rest are guarded by mu. Those from the start are sorted by time, the others are as they were
 	// read.
 	entries       []entry
-	ids           map[identity]struct{}
 	interned      map[string]string // one string for each tenant and device
 	bytes         int64
 	completeSince int64 // ms; no dead letter since is missing
 	err           error // why some may be missing
 }
 
-// identity names a dead letter.
+// identity names a dead letter, or a record of which elements were refused: another life may refuse others.
 type identity struct {
 	topic string
 	deadletter.ID
@@ -88,6 +88,7 @@ type entry struct {
 const maxPayload = 1 << 10
 
 const (
+	runBytes   = 16                            // memory of some elements of a record
 	entryBytes = 256                           // memory without its payload
 	longBytes  = entryBytes + maxPayload + 256 // memory of a dead letter with a long payload and a detail
 )
@@ -100,7 +101,7 @@ var errReading = errors.New("the dead letters are not read yet")
 func New(cfg Config) *Index {
 	settings.Defaults(&cfg)
 	return &Index{cfg: cfg, classifiers: map[string]*classifier{}, read: map[int]int64{}, since: map[int]int64{},
-		ids: map[identity]struct{}{}, interned: map[string]string{}, err: errReading}
+		ids: map[identity]deadletter.Elements{}, interned: map[string]string{}, err: errReading}
 }
 
 // Run follows the topic until the context ends. It waits for a topic that is not there yet.
@@ -186,11 +187,12 @@ func (x *Index) take(partition int, r *kafka.Record) {
 	if classifier == nil {
 		return
 	}
-	id := identity{l.Topic, l.ID()}
-	x.mu.Lock()
-	_, repeat := x.ids[id]
-	x.mu.Unlock()
-	if repeat {
+	id := identity{strings.Clone(l.Topic), l.ID()}
+	if l.Elements != nil {
+		id.ID = deadletter.ID{Partition: l.Partition, Offset: l.Offset, Published: l.Published}
+	}
+	before, repeat := x.ids[id]
+	if l.Elements = l.Elements.Without(before); repeat && len(l.Elements) == 0 {
 		return // it costs nothing more
 	}
 	published := r.Time
@@ -200,16 +202,17 @@ func (x *Index) take(partition int, r *kafka.Record) {
 	all := classifier.entries(&l)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.ids[identity{strings.Clone(l.Topic), id.ID}] = struct{}{}
+	x.ids[id] = before.With(l.Elements)
+	x.bytes += runBytes * int64(len(x.ids[id])-len(before))
 	for _, e := range all {
-		e.at, e.published = r.Time, published
+		e.id, e.at, e.published = id, r.Time, published
 		e.tenant, e.device = x.intern(e.tenant), x.intern(e.device)
 		x.entries = append(x.entries, e)
 		x.bytes += e.bytes()
 	}
 	for x.bytes > x.cfg.MaxBytes {
 		old := &x.entries[0]
-		x.bytes -= old.bytes()
+		x.bytes -= old.bytes() + runBytes*int64(len(x.ids[old.id]))
 		x.completeSince = max(x.completeSince, old.at+1)
 		delete(x.ids, old.id)
 		*old = entry{}

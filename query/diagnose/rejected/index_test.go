@@ -207,6 +207,19 @@ func TestManyElements(t *testing.T) {
 	require.Len(t, refusals, 1)
 }
 
+// A record that is read again after a crash may be refused otherwise. Each element counts once.
+func TestElementsRefusedAgain(t *testing.T) {
+	x, reading := newIndex(rejected.Config{}), `{"tenant":"acme","device":"m1","ts":1763640000000,"values":{"v":1}}`
+	for i, elements := range []string{"1-2", "0-1", "0-3", "2-3"} {
+		r := record(5000+int64(i), 17, int(elements[0]-'0'), decode.Limit, "["+strings.Repeat(reading+",", 3)+reading+"]")
+		r.Time = 5000
+		r.Headers = append(r.Headers, kafka.Header{Key: "binnacle-elements", Value: []byte(elements)},
+			kafka.Header{Key: "binnacle-timestamp", Value: []byte("4999")})
+		rejected.Take(x, 0, r)
+		require.Equal(t, []int{2, 3, 4, 4}[i], x.Rejected(rejected.Request{Tenant: "acme", Range: ever}).Groups[0].Count)
+	}
+}
+
 // What names nobody is the default tenant's; what names another one somewhere within is not, also where it is no
 // reading.
 func TestClassifyWithDefaultTenant(t *testing.T) {

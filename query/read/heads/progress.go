@@ -300,14 +300,11 @@ func (r *Reader) awaitPositions(ctx context.Context, tenant string, ends []store
 	}
 }
 
-// errNoLog says that a query asks for the end of the log, and there is no log to ask.
-var errNoLog = errors.New("there is no log to ask")
-
 // awaitLogEnd returns how far the log reaches, once the heads have come that far or half of the query's time is over.
 // The error says that the log did not answer.
 func (r *Reader) awaitLogEnd(ctx context.Context, tenant string) ([]store.LogEnd, error) {
 	if r.cfg.Log == nil {
-		return nil, errNoLog
+		return nil, errors.New("there is no log to ask")
 	}
 	ctx, cancel := waiting(ctx)
 	defer cancel()
