@@ -104,7 +104,7 @@ soak: ## 100,000 devices through a Worker for two holds and a midnight: memory, 
 RUNS := 0
 
 box: ## The whole system on one clock and one seed (SEED=0: a random one), for DURATION=1m or RUNS, WITH=kinds of actors: every call waits for its turn, many fail; a run that fails tells its story
-	go test -count=1 -timeout 0 -run '^TestBox$$' -v ./internal/check/box -box.seed $(SEED) -box.runs $(RUNS) -box.duration $(DURATION) -box.cores 2 -box.twice=false -box.with '$(WITH)'
+	go test -count=1 -timeout 0 -run '^TestBox$$' -v ./internal/check/box -box.seed $(SEED) -box.runs $(RUNS) -box.duration $(DURATION) -box.cores 2 -box.twice=false -box.events 3000 -box.with '$(WITH)'
 
 box-planted: ## Faults planted in the product, each with the rule that it breaks: `NAME: found after N events, S s of CPU` or `NAME: missed: WHY`; ONLY=W4 for some
 	go test -count=1 -timeout 0 -run '^TestPlanted$$' -v ./internal/check/box -box.planted '$(or $(ONLY),.)'

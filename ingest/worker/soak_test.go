@@ -70,8 +70,8 @@ func TestSoak(t *testing.T) {
 	}
 	t.Logf("CPU-ns per value, minute by minute, min / median / max: %s; making the messages is %.0f of it",
 		spread(s.cpu), s.making)
-	t.Logf("creates per minute, min / median / max: %s before midnight, %s in the hold after it, %s then; %.0f are even",
-		spread(before), spread(after), spread(later), each)
+	t.Logf("%d creates, per minute, min / median / max: %s before midnight, %s in the hold after, %s then; %.0f are even",
+		s.discard.Chunks, spread(before), spread(after), spread(later), each)
 	if *soak.hold >= bins.LongHold {
 		return // what is cut before midnight is full, and the others wait for it
 	}

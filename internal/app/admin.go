@@ -3,10 +3,9 @@ package app
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"net/http/pprof"
+	_ "net/http/pprof" // profiles, in http.DefaultServeMux
 
 	"binnacle/internal/charges"
 	"binnacle/internal/charges/purpose"
@@ -15,7 +14,6 @@ import (
 	"binnacle/internal/tenant"
 	"binnacle/query/console"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -34,8 +32,6 @@ type AdminTrust struct {
 	Hosts ops.TrustedHosts `kong:"embed"`
 }
 
-var errCatchingUp = errors.New("ingest is still reading what was in Kafka at the start")
-
 func (p *process) openAdmin(cfg AdminConfig) (listener, error) {
 	d, err := p.listen("the admin listener", "--admin", cfg.Admin)
 	if err != nil {
@@ -49,10 +45,18 @@ func (p *process) openAdmin(cfg AdminConfig) (listener, error) {
 		}
 		token = file.Text
 	}
-	profiles(p.adminMux)
+	p.adminMux.Handle("GET /debug/pprof/", http.DefaultServeMux)
 	mux := http.NewServeMux()
 	mux.Handle("/", cfg.Hosts.Operators(token, p.adminMux))
-	registerAdmin(mux, p.metrics, p.Ready)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := p.Ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
 	d.serve(mux)
 	return d, nil
 }
@@ -68,28 +72,6 @@ func (p *process) operatorsPage() (*console.Handler, error) {
 		p.page = page
 	}
 	return p.page, nil
-}
-
-// registerAdmin adds what is open to everyone: metrics, health and readiness. ready returns what is not ready, or
-// nil.
-func registerAdmin(mux *http.ServeMux, metrics prometheus.Gatherer, ready func() error) {
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := ready(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ok")
-	})
-}
-
-func profiles(mux *http.ServeMux) {
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 }
 
 // RollupsConfig configures a process that may make rollups together with other roles.

@@ -77,7 +77,7 @@ func run(ctx context.Context, env ops.Env, build func(ctx context.Context, p *pr
 
 func newProcess(env ops.Env) *process {
 	p := &process{Env: env, metrics: prometheus.NewRegistry(), adminMux: http.NewServeMux(),
-		life: newLifecycle(env.Logger)}
+		life: &lifecycle{log: env.Logger, failed: make(chan error, 1)}}
 	p.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return p
 }
@@ -299,10 +299,6 @@ type running struct {
 	name string
 	stop context.CancelFunc
 	done chan struct{}
-}
-
-func newLifecycle(log *slog.Logger) *lifecycle {
-	return &lifecycle{log: log, failed: make(chan error, 1)}
 }
 
 // start runs a stage in the background. wait returns its error.

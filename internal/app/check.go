@@ -14,8 +14,6 @@ import (
 	"binnacle/internal/stream/topics"
 )
 
-var errMissing = errors.New("some checks failed: see the lines above that are not ok")
-
 const checkTimeout = 15 * time.Second
 
 // needs are the topics that a role needs.
@@ -69,7 +67,7 @@ func (c roleCheck) run(ctx context.Context, env ops.Env) error {
 		})
 	}
 	if missing {
-		return errMissing
+		return errors.New("some checks failed: see the lines above that are not ok")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net"
+	"runtime/debug"
 
 	"binnacle/internal/cosmos"
 	"binnacle/internal/ops"
@@ -16,11 +17,7 @@ type Served struct {
 
 // Serve runs all roles until stop is called.
 func (cfg ServeConfig) Serve(ctx context.Context, env ops.Env, with Served) (stop func(), err error) {
-	r, err := cfg.roles()
-	if err != nil {
-		return nil, err
-	}
-	p := newProcess(env)
+	r, p := cfg.roles(), newProcess(env)
 	stop = func() {
 		p.life.stop()
 		p.close()
@@ -35,4 +32,11 @@ func (cfg ServeConfig) Serve(ctx context.Context, env ops.Env, with Served) (sto
 	}
 	p.start()
 	return stop, nil
+}
+
+// MemoryLimit returns the memory limit that `binnacle serve` sets in a container.
+func (cfg ServeConfig) MemoryLimit(container string) int64 {
+	before := debug.SetMemoryLimit(-1)
+	cfg.roles().limitMemory(container)
+	return debug.SetMemoryLimit(before)
 }

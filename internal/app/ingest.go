@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -118,7 +119,7 @@ func (p *process) newIngest(r ingestRole) (*ingest.Ingester, error) {
 		case left > 0:
 			return fmt.Errorf("ingest is loading the journal: %d records are left", left)
 		case !in.CaughtUp():
-			return errCatchingUp
+			return errors.New("ingest is still reading what was in Kafka at the start")
 		}
 		return nil
 	})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -53,19 +54,16 @@ func (cfg IngestConfig) Run(ctx context.Context, env ops.Env) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	r, err := cfg.roles("ingest")
-	if err != nil {
-		return err
-	}
-	return r.run(ctx, env)
+	return cfg.roles("ingest").run(ctx, env)
 }
 
-func (cfg IngestConfig) roles(name string) (roles, error) {
-	set, err := cfg.Ingest.Set()
+// roles returns the roles of settings that are valid.
+func (cfg IngestConfig) roles(name string) roles {
+	set, _ := cfg.Ingest.Set()
 	need := &needs{topics: set, deadLetters: true, journals: cfg.Ingest.UseJournal == "on"}
 	cfg.Tenants.Lead = ops.Lead(cfg.Ingest.Future)
 	return roles{name: name, account: cfg.Account, kafka: cfg.Kafka, admin: cfg.Admin, check: cfg.Check, needs: need,
-		tenants: cfg.Tenants, ingest: &cfg, messages: cfg.Ingest.Decode}, err
+		tenants: cfg.Tenants, ingest: &cfg, messages: cfg.Ingest.Decode}
 }
 
 // QueryRoleConfig sets `binnacle query`.
@@ -92,22 +90,17 @@ func (c QueryRoleConfig) Validate() error {
 	faults.heads(c.Heads.HeadsTrust)
 	faults.query(c.Query)
 	faults.access(c.Access)
-	_, err := c.set()
+	_, err := topics.Parse(c.Topics, c.DeadLetters)
 	faults.Add(err, c.Messages.Check(), c.Kafka.Validate())
 	return faults.Err()
 }
-
-func (c QueryRoleConfig) set() (topics.Set, error) { return topics.Parse(c.Topics, c.DeadLetters) }
 
 // Run answers queries from the account and the heads of all ingesters until the context ends, and returns nil then.
 func (cfg QueryRoleConfig) Run(ctx context.Context, env ops.Env) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	set, err := cfg.set()
-	if err != nil {
-		return err
-	}
+	set, _ := topics.Parse(cfg.Topics, cfg.DeadLetters)
 	return roles{name: "query", account: cfg.Account, kafka: cfg.Kafka, admin: cfg.Admin, check: cfg.Check,
 		needs: &needs{topics: set}, heads: &cfg.Heads, query: &cfg.Query, access: cfg.Access,
 		messages: cfg.Messages}.run(ctx, env)
@@ -138,18 +131,11 @@ func (cfg ServeConfig) Run(ctx context.Context, env ops.Env) error {
 	if err := faults.Err(); err != nil {
 		return err
 	}
-	r, err := cfg.roles()
-	if err != nil {
-		return err
-	}
-	return r.run(ctx, env)
+	return cfg.roles().run(ctx, env)
 }
 
-func (cfg ServeConfig) roles() (roles, error) {
-	r, err := cfg.Ingest.roles("serve")
-	if err != nil {
-		return r, err
-	}
+func (cfg ServeConfig) roles() roles {
+	r := cfg.Ingest.roles("serve")
 	r.query, r.access = &cfg.Query, cfg.Access
 	if len(cfg.Others) > 0 {
 		r.heads = &HeadsConfig{Names: cfg.Others, HeadsTrust: cfg.Ingest.Heads.HeadsTrust}
@@ -163,7 +149,7 @@ func (cfg ServeConfig) roles() (roles, error) {
 			Shape: cfg.Shape}
 		r.provision.Balance.Future = max(cfg.Balance.Future, cfg.Ingest.Ingest.Future)
 	}
-	return r, nil
+	return r
 }
 
 // roles are the roles of a process on a Kafka cluster and an account; nil is none.
@@ -189,6 +175,10 @@ type roles struct {
 func (r roles) run(ctx context.Context, env ops.Env) error {
 	if r.check {
 		return roleCheck{r.account, r.kafka, r.needs, r.heads}.run(ctx, env)
+	}
+	if r.ingest != nil || r.query != nil {
+		container, _ := os.ReadFile("/sys/fs/cgroup/memory.max") // "max", or no file: no limit
+		r.limitMemory(string(container))
 	}
 	return run(ctx, env, func(ctx context.Context, p *process) error {
 		o := &openRoles{process: p, roles: r}

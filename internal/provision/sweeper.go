@@ -191,7 +191,7 @@ func (p *sweepPass) day(ctx context.Context, day telemetry.Day) (n int64, err er
 			owner, _, _ := strings.Cut(h.TenantShard, "~")
 			id, err := chunk.ParseID(h.ID)
 			// What is damaged is left to the audit.
-			if err == nil && id.Day == day && owner == p.tenant.Name && p.tenant.Hides(h.Device, day, p.now.UpTo) {
+			if err == nil && id.Day == day && owner == p.tenant.Name && p.now.Hides(h.Device, day) {
 				found = append(found, hiddenChunk{sharding.Key{Container: container, TenantShard: h.TenantShard,
 					Device: h.Device}, id})
 			}

@@ -72,8 +72,8 @@ func (w *sweepWorld) create(tenant, device string, id chunk.ID) {
 	require.NoError(w.t, err)
 }
 
-func (w *sweepWorld) set(retention string) {
-	change, err := tenant.RetentionChange(retention, time.Now)
+func (w *sweepWorld) set(retention string, found ...tenant.Tagged) {
+	change, err := tenant.RetentionChange(retention, time.Now, found...)
 	require.NoError(w.t, err)
 	require.NoError(w.t, tenant.NewTenants(w.docs).Set(w.t.Context(), "acme", change))
 }
@@ -146,5 +146,58 @@ func TestHiddenDaysAreSwept(t *testing.T) {
 		progress, err := tenant.ReadSweep(t.Context(), w.docs, "acme")
 		require.NoError(t, err)
 		require.EqualValues(t, 3*sweptDays, progress.Chunks)
+	})
+}
+
+// Days that a device's tag hides are swept like those that a retention hides: two hours later, on all days up to then.
+func TestDaysHiddenByTagAreSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSweepWorld(t)
+		s := w.sweeper()
+		round := func(after time.Duration) {
+			time.Sleep(after)
+			require.NoError(t, s.Round(t.Context()))
+		}
+		first := w.today - sweptDays
+		tag := tenant.RetentionTag{Name: "site", Value: "oslo"}
+		w.set("{site=oslo}=5d,default=10y", tenant.Tagged{tag: nil})
+		round(24 * time.Hour)
+		w.requireKept("acme", "pump-1", first)
+		change, differs := w.tenant("acme").ConfirmTagged(tenant.Tagged{tag: {"pump-1"}}, time.Now, []string{"pump-1"})
+		require.True(t, differs)
+		require.NoError(t, tenant.NewTenants(w.docs).Set(t.Context(), "acme", change))
+		round(4*time.Hour - time.Minute)
+		require.True(t, w.tenant("acme").Hides("pump-1", first, time.Now().UnixMilli()))
+		w.requireKept("acme", "pump-1", first) // a reader may not know it
+		round(2 * time.Minute)
+		w.requireKept("acme", "pump-1", w.today-4)
+		w.requireKept("acme", "meter-1", first)
+		scans := w.memory.Calls(storetest.Headers)
+		round(10 * time.Minute)
+		require.Equal(t, scans, w.memory.Calls(storetest.Headers), "what is swept costs nothing")
+	})
+}
+
+// A retention that is set when a day has just been hidden does not let a pass delete that day early.
+func TestNewRetentionDeletesNothingEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSweepWorld(t)
+		s := w.sweeper()
+		round := func(after time.Duration) {
+			time.Sleep(after)
+			require.NoError(t, s.Round(t.Context()))
+		}
+		w.set("default=30d")
+		round(24*time.Hour - time.Minute)
+		w.requireKept("acme", "pump-1", w.today-30)
+		round(30 * time.Minute)
+		w.set("default=20d")
+		round(time.Hour)
+		w.requireKept("acme", "pump-1", w.today-30) // hidden for 89 minutes
+		w.set("default=30d")                        // which takes the other one back
+		round(30 * time.Minute)
+		w.requireKept("acme", "pump-1", w.today-30)
+		round(2 * time.Minute)
+		w.requireKept("acme", "pump-1", w.today-29)
 	})
 }

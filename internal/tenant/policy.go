@@ -81,11 +81,13 @@ func begunBy(policies []retentionPolicy, at int64) []retentionPolicy {
 }
 
 // withoutRepeats leaves out policies with the classes of the last one that has begun by a time that keep as long or
-// longer: that one covers more days. Those by tag stay: which devices they had depends on when.
+// longer: that one covers more days. Those by tag stay: which devices they had depends on when. The one before the last
+// stays, since a sweep goes by when it ended.
 func withoutRepeats(policies []retentionPolicy, begun int64) []retentionPolicy {
 	before := len(begunBy(policies, begun)) - 1
 	last := policies[before]
-	out := slices.DeleteFunc(policies[:before], func(p retentionPolicy) bool {
+	former := max(before-1, 0)
+	out := slices.DeleteFunc(policies[:former], func(p retentionPolicy) bool {
 		same := slices.EqualFunc(p.classes, last.classes, RetentionClass.keepsAsLong)
 		for i := range p.classes {
 			if same {
@@ -94,7 +96,7 @@ func withoutRepeats(policies []retentionPolicy, begun int64) []retentionPolicy {
 		}
 		return same
 	})
-	return append(out, policies[before:]...)
+	return append(out, policies[former:]...)
 }
 
 // policiesOf returns the policies of a tenant document, the current one last; nil if it has had only one.

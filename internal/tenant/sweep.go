@@ -15,7 +15,7 @@ const KindSweep = "sweep"
 // Sweep is how far the hidden days of a tenant were deleted (rule X3): docs/internals/format/control.md. Times are ms
 // since 1970 UTC.
 type Sweep struct {
-	// Change is when the retention was set that the sweep is about.
+	// Change is when the retention came into force that the sweep is about, or a device came to a shorter one by tag.
 	Change int64 `json:"change"`
 	// Done is a time; the days that were hidden then are deleted.
 	Done   int64         `json:"done"`
@@ -25,6 +25,7 @@ type Sweep struct {
 
 	// tenant and etag are those of the document.
 	tenant, etag string
+	of           Tenant // as of UpTo
 }
 
 // SweepAfter is how long a day must have been hidden before its chunks are deleted: by then every reader hides it.
@@ -36,24 +37,57 @@ func (t Tenant) Sweep(was Sweep, from telemetry.Day, now int64) (pass Sweep, due
 	if len(t.policies) < 2 {
 		return was, nil
 	}
-	former := t.policies[len(t.policies)-2]
 	upTo := now - SweepAfter.Milliseconds()
-	if upTo < former.until {
+	change := retentionPolicy{until: t.lastChange(upTo)}
+	if upTo < change.until {
 		return was, nil
 	}
-	if pass = was; pass.Change != former.until {
-		pass = Sweep{Change: former.until, tenant: was.tenant, etag: was.etag}
+	if pass = was; pass.Change != change.until {
+		pass = Sweep{Change: change.until, tenant: was.tenant, etag: was.etag}
 	}
 	if pass.UpTo == 0 {
 		pass.UpTo = upTo
 	}
-	for day := max(from, pass.Next); day <= former.lastDay() && t.HidesAny(day, pass.UpTo); day++ {
-		if t.hidesSince(day, pass) {
+	pass.of = t.asOf(pass.UpTo)
+	for day := max(from, pass.Next); day <= change.lastDay() && pass.of.HidesAny(day, pass.UpTo); day++ {
+		if pass.of.hidesSince(day, pass) {
 			due = append(due, day)
 		}
 	}
 	return pass, due
 }
+
+// lastChange returns when the current retention came into force, or when the last device came to a shorter one by tag,
+// as far as that was by at, ms since 1970 UTC.
+func (t Tenant) lastChange(at int64) int64 {
+	last, now := t.policies[len(t.policies)-2].until, t.policies[len(t.policies)-1]
+	for _, c := range now.classes {
+		for device, times := range t.tagged[c.Devices] {
+			for _, x := range times {
+				if x <= at && keepsLonger(now.at(device, x-1).Keep, now.at(device, x).Keep) {
+					last = max(last, x)
+				}
+			}
+		}
+	}
+	return last
+}
+
+// asOf returns a tenant that hides what it hid at a time: without classes by tag that devices came to later, and
+// without the first visible days, which are of when the retention was set last.
+func (t Tenant) asOf(at int64) Tenant {
+	t.known, t.policies = at, slices.Clone(t.policies)
+	for i := range t.policies {
+		t.policies[i].classes = slices.Clone(t.policies[i].classes)
+		for k := range t.policies[i].classes {
+			t.policies[i].classes[k].First = 0
+		}
+	}
+	return t
+}
+
+// Hides reports whether the pass deletes a device's chunks of a day.
+func (s Sweep) Hides(device string, day telemetry.Day) bool { return s.of.Hides(device, day, s.UpTo) }
 
 // hidesSince reports whether some device's day was hidden between two passes.
 func (t Tenant) hidesSince(day telemetry.Day, pass Sweep) bool {

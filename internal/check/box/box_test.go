@@ -216,11 +216,12 @@ func oneOf[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 func (b *box) pickProfile() profile {
 	r := b.rnd
 	p := profile{
-		faults: oneOf(r, 0.01, 0.05, 0.15, 0.4), lag: oneOf(r, 0, 0.1, 0.4), act: oneOf(r, 0.02, 0.05, 0.15),
-		pace:  oneOf(r, 100*time.Millisecond, 2*time.Second, 20*time.Second),
-		think: oneOf(r, 200*time.Millisecond, 5*time.Second), clocks: oneOf(r, 1, 2*time.Second, 50*time.Second, time.Hour),
+		faults: oneOf(r, 0.01, 0.05, 0.05, 0.15), lag: oneOf(r, 0, 0.1, 0.4), act: oneOf(r, 0.05, 0.1, 0.2),
+		pace:       oneOf(r, 100*time.Millisecond, 2*time.Second, 2*time.Second, 20*time.Second),
+		think:      oneOf(r, time.Second, 5*time.Second, 30*time.Second),
+		clocks:     oneOf(r, 1, 2*time.Second, 50*time.Second, time.Hour),
 		partitions: 1 + r.IntN(2), devices: 1 + r.IntN(3), queriers: 1 + r.IntN(2), writes: oneOf(r, 1, 4, 32),
-		journal: r.IntN(3) > 0, hold: oneOf(r, time.Second, 20*time.Second, 5*time.Minute, 12*time.Hour),
+		journal: r.IntN(3) > 0, hold: oneOf(r, time.Second, 5*time.Second, 20*time.Second, 5*time.Minute, 12*time.Hour),
 		journalEvery: oneOf(r, time.Second, 10*time.Second, 15*time.Minute),
 		maxLag:       maxLag,
 		catalogEvery: oneOf(r, -1, time.Minute, 7*24*time.Hour), feedEvery: oneOf(r, 2*time.Second+13, 20*time.Second+17),
@@ -311,6 +312,9 @@ func (b *box) step() {
 		b.newcomer()
 		return
 	}
+	if !b.calm() && b.actDoomed() {
+		return
+	}
 	switch chance := b.rnd.Float64(); {
 	case !b.calm() && chance < b.profile.act:
 		b.act()
@@ -336,14 +340,15 @@ func (b *box) act() {
 		b.actShortage() || b.actBills() {
 		return
 	}
-	if b.about == journaled && b.actJournaled() || b.about == doubled && b.actDoubled() {
+	if b.about == journaled && b.actJournaled() || b.about == doubled && b.actDoubled() ||
+		b.grouped && b.actGrouped() {
 		return
 	}
 	switch n := b.rnd.IntN(1000); {
-	case n < 900:
+	case n < 930:
 		b.produce()
 	case n < 960:
-		if b.about.killsIngesters() && !b.opts.without["kill ingesters"] {
+		if b.about.killsIngesters() && (!b.grouped || b.rnd.IntN(6) == 0) && !b.opts.without["kill ingesters"] {
 			b.actIngester()
 		}
 	case n < 970:

@@ -305,7 +305,10 @@ func (x carrier) produce(ctx context.Context, r *produce.Request) (kafkago.Respo
 				if rec.time <= 0 {
 					rec.time = time.Now().UnixMilli()
 				}
-				l.append(rec)
+				at := l.append(rec)
+				if o := x.a.b.oracle; o != nil && t.Topic == kafka.JournalOf(topic) {
+					o.appended(p.Partition, at, rec.value)
+				}
 				if t.Topic == letters {
 					x.a.b.oracle.letter(x.a, &rec)
 				}

@@ -47,17 +47,17 @@ func (b *box) pickFocus() focus {
 		return doubled
 	case n == 2:
 		p.journal, p.catalogEvery, p.partitions = true, oneOf(r, time.Minute, 7*24*time.Hour, 7*24*time.Hour), 1
-		p.faults, p.act = oneOf(r, 0.05, 0.15, 0.4), oneOf(r, 0.05, 0.15)
-		p.pace, p.think = oneOf(r, 2*time.Second, 20*time.Second), oneOf(r, 200*time.Millisecond, 5*time.Second)
-		p.hold, p.journalEvery = oneOf(r, 20*time.Second, time.Minute, 5*time.Minute), oneOf(r, time.Second, 10*time.Second)
+		p.faults, p.act = oneOf(r, 0.05, 0.15), oneOf(r, 0.05, 0.15)
+		p.pace, p.think = oneOf(r, 2*time.Second, 20*time.Second), oneOf(r, 5*time.Second, 30*time.Second)
+		p.hold, p.journalEvery = oneOf(r, 20*time.Second, 5*time.Minute, 12*time.Hour), oneOf(r, time.Second, 10*time.Second)
 		return journaled
 	case n == 0 && !b.opts.without["lag"]:
 		p.lag, p.maxLag = oneOf(r, 0.1, 0.4), longLag
 		p.pace, p.hold = oneOf(r, 2*time.Second, 20*time.Second), oneOf(r, time.Second, 20*time.Second)
 		return lagging
 	case n == 1:
-		p.faults, p.pace, p.feedEvery = oneOf(r, 0.01, 0.05), 20*time.Second, time.Minute+17
-		p.think, p.act = oneOf(r, 5*time.Second, 20*time.Second), 0.04
+		p.faults, p.pace, p.feedEvery = oneOf(r, 0.01, 0.05), time.Minute, time.Minute+17
+		p.think, p.act = oneOf(r, 20*time.Second, time.Minute), 0.06
 		p.hold, p.devices = oneOf(r, time.Minute, 4*time.Minute), 1+r.IntN(2)
 		return unasked
 	}

@@ -3,6 +3,7 @@ package box_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"binnacle/ingest"
@@ -15,6 +16,51 @@ type slot struct {
 	ordinal int
 	lives   []*ingester // that are alive, the newest last
 	births  int
+	// doomed dies at the event doomedAt.
+	doomed   *ingester
+	doomedAt int
+	// restartAt is the event at which an empty slot gets its next life, 0 for none.
+	restartAt int
+}
+
+// doom lets an ingester die soon after a write that did not plainly succeed: what it makes of that is lost half-way.
+func (b *box) doom(c *call) {
+	for _, s := range b.slots {
+		for _, x := range s.lives {
+			if x.actor == c.actor && b.about != doubled && b.events > s.doomedAt+300 && b.rnd.IntN(3) == 0 {
+				s.doomed, s.doomedAt = x, b.events+b.rnd.IntN(100)
+			}
+		}
+	}
+}
+
+// actDoomed kills a doomed ingester, or starts the next life of one that is dead. It reports whether it did.
+func (b *box) actDoomed() bool {
+	for _, s := range b.slots {
+		switch i := slices.Index(s.lives, s.doomed); {
+		case s.doomed != nil && b.events >= s.doomedAt:
+			if s.doomed = nil; i >= 0 && b.about.killsIngesters() && !b.opts.without["kill ingesters"] {
+				b.kill(s, i)
+				return true
+			}
+		case s.restartAt > 0 && b.events >= s.restartAt:
+			if s.restartAt = 0; len(s.lives) == 0 {
+				b.startIngester(s, false)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// kill kills a life of a slot. Mostly another one begins soon.
+func (b *box) kill(s *slot, i int) {
+	x := b.bury(s, i)
+	b.event("box", "kill", x.name, "")
+	b.die(x.actor)
+	if b.rnd.IntN(4) > 0 {
+		s.restartAt = b.events + 1 + b.rnd.IntN(60)
+	}
 }
 
 // ingester is one life of an ingester.
@@ -43,7 +89,7 @@ func (b *box) startIngester(s *slot, settled bool) {
 		Now: a.now, Logger: a.logger(),
 	}
 	if b.grouped {
-		cfg.Assign, cfg.Group, cfg.Session = "", "ingesters", 10*time.Second
+		cfg.Assign, cfg.Group, cfg.Session = "", "ingesters", session
 	}
 	if !p.journal {
 		cfg.UseJournal = "off"
@@ -97,13 +143,12 @@ func (b *box) actIngester() {
 		b.startIngester(s, false)
 	case n > 1 || b.rnd.IntN(3) > 0:
 		i := b.rnd.IntN(n)
-		x := b.bury(s, i)
 		if b.rnd.IntN(3) == 0 && !b.opts.without["shutdowns"] {
-			b.stop(x)
+			b.stop(b.bury(s, i))
+			s.restartAt = b.events + 1 + b.rnd.IntN(60)
 			return
 		}
-		b.event("box", "kill", x.name, "")
-		b.die(x.actor)
+		b.kill(s, i)
 	default:
 		b.startIngester(s, false)
 	}

@@ -46,7 +46,8 @@ func (b *box) pickLimiting() (l limiting) {
 	if r.IntN(2) == 0 {
 		l.byDefault = pickLimits(r)
 	}
-	b.profile.devices = max(2, b.profile.devices)
+	b.profile.devices, b.profile.pace = max(2, b.profile.devices), max(b.profile.pace, 2*time.Second)
+	b.profile.faults, b.profile.think = min(b.profile.faults, 0.05), max(b.profile.think, 5*time.Second)
 	b.profile.hold = oneOf(r, time.Second, 5*time.Second, b.profile.hold)
 	return l
 }
@@ -99,7 +100,7 @@ const refusesAtOnce = "ingest-over refuse"
 // whether it did.
 func (b *box) actLimits() bool {
 	l := &b.limiting
-	if !l.on || l.rnd.IntN(12) > 0 {
+	if !l.on || l.rnd.IntN(6) > 0 {
 		return false
 	}
 	switch n := l.rnd.IntN(12); {
@@ -119,7 +120,7 @@ func (b *box) actLimits() bool {
 		name := fmt.Sprintf("new%d", l.newcomers)
 		l.gives(name, l.byDefault)
 		b.publish(name, name+"-0", func() int64 { return time.Now().UnixMilli() })
-	case !b.opts.without["kill ingesters"]:
+	case n < 10 && !b.opts.without["kill ingesters"]:
 		return b.killPublisher()
 	default:
 		return false
@@ -137,8 +138,7 @@ func (b *box) killPublisher() bool {
 	for _, s := range b.slots {
 		for i, x := range s.lives {
 			if slices.ContainsFunc(b.quiet(), func(c *call) bool { return c.actor == x.actor && c.isLetter }) {
-				b.event("box", "kill", x.name, "")
-				b.die(b.bury(s, i).actor)
+				b.kill(s, i)
 				return true
 			}
 		}

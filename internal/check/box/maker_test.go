@@ -179,7 +179,7 @@ func (q *querier) buckets() (out bucketed) {
 	b := q.b
 	out.Tenant, out.metric = b.tenants[q.rnd.IntN(len(b.tenants))], oneOf(q.rnd, "a", "b")
 	out.grid, out.all = oneOf(q.rnd, rollup.Minute, rollup.Minute, rollup.HalfHour), q.rnd.IntN(2) == 0
-	out.Metrics, out.Strict = []string{out.metric}, q.rnd.IntN(2) == 0
+	out.Metrics, out.Strict = []string{out.metric}, q.rnd.IntN(4) == 0
 	width := int64(out.grid)
 	from := telemetry.DayOf(time.Now().UnixMilli()).Start() - int64(q.rnd.IntN(2))*telemetry.DayMillis
 	if q.rnd.IntN(2) == 0 {

@@ -21,6 +21,7 @@ type operating struct {
 	erasures   bool
 	sweepEvery time.Duration
 	orders     int // that may still be given
+	orderAt    int // event before which none is given: what orders erase must be stored at times
 	// lulls says that orders are given when all is stored and no device publishes, so that a chunk ends where an order
 	// does. lull is what is awaited of one, "" outside.
 	lulls     bool
@@ -45,12 +46,15 @@ const erasures = "erasures"
 // pickOperating picks what operators do in a run.
 func (b *box) pickOperating() (o operating) {
 	o.rnd, o.kept = rand.New(rand.NewPCG(b.opts.seed, 38)), map[string]bool{}
-	o.sets, o.seldom = map[*actor]*setting{}, 30
+	o.sets, o.seldom = map[*actor]*setting{}, 10
 	o.erasures = b.has(erasures, o.rnd.IntN(4) == 0 && b.services.provisioners == 0)
 	o.sweepEvery = oneOf(o.rnd, 5*time.Second, 20*time.Second)
-	o.orders = 1 + o.rnd.IntN(4)
+	o.orders, o.orderAt = 2+o.rnd.IntN(8), o.rnd.IntN(500)
 	if o.lulls = o.rnd.IntN(3) == 0; o.erasures {
-		b.profile.feedEvery = oneOf(o.rnd, b.profile.feedEvery, b.profile.feedEvery, 3*time.Minute+19)
+		p := &b.profile // commands must end, and chunks be stored before and after them
+		p.act, p.faults, p.pace = max(0.1, p.act), min(p.faults, 0.05), max(p.pace, 2*time.Second)
+		p.hold, p.think = oneOf(o.rnd, time.Second, 5*time.Second, 20*time.Second), max(p.think, 5*time.Second)
+		p.feedEvery = oneOf(o.rnd, b.profile.feedEvery, b.profile.feedEvery, 3*time.Minute+19)
 	}
 	if o.retention = b.has(retentions, o.rnd.IntN(6) == 0 && !b.services.some()); o.retention {
 		b.profile.pace = min(b.profile.pace, 2*time.Second)
@@ -81,6 +85,10 @@ func (b *box) actOperator() bool {
 	switch n := o.rnd.IntN(6); {
 	case n == 0 && o.erasures:
 		i := o.rnd.IntN(len(o.sweepers))
+		if o.rnd.IntN(2) == 0 { // what is erased stays for a while, and is not answered
+			b.pause(o.sweepers[i], pause{until: time.Now().Add(pick(o.rnd, time.Second, longestPause))})
+			return true
+		}
 		b.event("box", "kill", o.sweepers[i].name, "")
 		b.die(o.sweepers[i])
 		o.sweepers = slices.Delete(o.sweepers, i, i+1)
@@ -91,8 +99,9 @@ func (b *box) actOperator() bool {
 		running[0].isOver = true
 	case len(running) < 2 && o.retention && (n == 5 || !o.erasures):
 		b.actRetention()
-	case len(running) < 2 && o.orders > 0 && o.erasures:
+	case len(running) < 2 && o.orders > 0 && o.erasures && b.events >= o.orderAt:
 		o.orders--
+		o.orderAt = b.events + o.rnd.IntN(300)
 		if o.lulls {
 			o.lull, o.began = awaitsStored, time.Now()
 		} else {

@@ -2,6 +2,7 @@ package box_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -57,6 +58,34 @@ type oracle struct {
 	accepted  []accepted
 	streams   map[uint32]numbered // of the account, by their numbers
 	made      map[chunkName]made  // in streams of the account itself
+	// blocks are all that the journal ever had, also those that it has lost.
+	blocks map[int32][]block
+}
+
+// block is a block of the journal.
+type block struct {
+	journal.Record
+	offset int64
+}
+
+// appended takes a record that the journal has acknowledged.
+func (o *oracle) appended(partition int32, offset int64, value []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r, err := journal.ParseRecord(value)
+	if err != nil {
+		o.b.fail("record %d of the journal can't be read: %v", offset, err)
+	}
+	r.Data = nil
+	o.blocks[partition] = append(o.blocks[partition], block{r, offset})
+}
+
+// isJournaled reports whether a block that a commit counts on has the row of a reading. The caller holds mu.
+func (o *oracle) isJournaled(s series, at place, c *journal.Commit) bool {
+	return slices.ContainsFunc(o.blocks[at.partition], func(b block) bool {
+		return b.offset >= c.From && b.offset < c.To && b.Device == s.device && b.Tenant == s.tenant && b.Rows > 0 &&
+			b.First <= at.offset && at.offset <= b.Through && b.From <= s.time && s.time <= b.To
+	})
 }
 
 // place is where a record stands in the log.
@@ -88,7 +117,7 @@ func newOracle(b *box) *oracle {
 		versions: map[series][]version{}, byDevice: map[string][]series{}, refused: map[place]string{},
 		tags:      map[string]telemetry.Labels{},
 		refusedOf: map[place]series{}, orders: map[string]*ordered{}, streams: map[uint32]numbered{},
-		made: map[chunkName]made{}, replayed: map[place]place{},
+		made: map[chunkName]made{}, blocks: map[int32][]block{}, replayed: map[place]place{},
 		letters: map[place]int{}, stored: map[ingesttest.Series]telemetry.Value{},
 		through: map[ingesttest.Series]store.Source{}, checked: map[int32]int64{}, expected: map[int32][]expected{},
 		verdicts: map[int64]*verdict{}}
@@ -180,8 +209,7 @@ func (o *oracle) committed(partition int32, c kafka.Committed) {
 	for at := o.checked[partition]; at < c.Offset; at++ {
 		x := o.expected[partition][at]
 		for i, s := range x.series {
-			if key := s.stored(); o.through[key].Through < at && o.erased(s, place{partition, at}).IsZero() &&
-				!o.isDecided(x.first+int64(i)) {
+			if key := s.stored(); !o.isStored(x.first+int64(i), s, place{partition, at}) {
 				o.b.fail("offset %d of partition %d is committed, and %v of record %d is not stored, but %v", c.Offset, partition,
 					s, at, o.through[key])
 				return
@@ -196,12 +224,25 @@ func (o *oracle) committed(partition int32, c kafka.Committed) {
 	}
 	j, _ := journal.ParseCommit(c.Metadata)
 	for p := (place{partition, c.Offset}); p.offset < min(j.F, int64(len(o.expected[partition]))); p.offset++ {
+		x := o.expected[partition][p.offset]
+		for i, s := range x.series {
+			if !o.isStored(x.first+int64(i), s, p) && !o.isJournaled(s, p, &j) {
+				o.b.fail("a commit of partition %d counts on all below %d (F), and %v of record %d is neither stored nor in a "+
+					"block of the journal from %d to %d", partition, j.F, s, p.offset, j.From, j.To)
+				return
+			}
+		}
 		if o.refused[p] != "" && o.letters[p] == 0 && !o.refusedErased(p) {
 			o.b.fail("a commit of partition %d counts on all below %d (F), and record %d, which is refused, has no dead letter",
 				partition, j.F, p.offset)
 			return
 		}
 	}
+}
+
+// isStored reports whether a version of a value is stored, erased or refused. The caller holds mu.
+func (o *oracle) isStored(number int64, s series, at place) bool {
+	return o.through[s.stored()].Through >= at.offset || !o.erased(s, at).IsZero() || o.isDecided(number)
 }
 
 // compare holds what a complete answer promises: everything that was acknowledged when it began, if it is strict, what

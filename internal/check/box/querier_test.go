@@ -136,7 +136,7 @@ func (q *querier) question() (out question) {
 	if q.rnd.IntN(3) == 0 && !b.about.asksWholeDays() {
 		out.Range.To = out.Range.From + int64(pick(q.rnd, time.Second, 48*time.Hour)/time.Millisecond)
 	}
-	out.Strict = q.rnd.IntN(2) == 0
+	out.Strict = q.rnd.IntN(4) == 0 // it asks heads again and again
 	out.Descending = q.rnd.IntN(4) == 0
 	out.isLatest = q.rnd.IntN(6) == 0
 	return out

@@ -199,6 +199,9 @@ func (b *box) goOn(c *call) {
 		err = fmt.Errorf("%s: %w", c.kind, &store.FailingError{Attempts: 1, Last: errLost})
 	}
 	b.event(c.actor.name, c.kind, c.what, outcome)
+	if outcome != isOK && c.isWrite && !b.calm() {
+		b.doom(c)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {

@@ -16,9 +16,9 @@ import (
 
 var (
 	boxSeed     = flag.Uint64("box.seed", 1, "seed of the first run of TestBox, 0 for a random one")
-	boxRuns     = flag.Int("box.runs", 3*len(kinds), "runs of TestBox, 0 for as many as fit into -box.duration")
+	boxRuns     = flag.Int("box.runs", 7*len(kinds), "runs of TestBox, 0 for as many as fit into -box.duration")
 	boxDuration = flag.Duration("box.duration", time.Minute, "how long TestBox goes on without -box.runs")
-	boxEvents   = flag.Int("box.events", 3000, "events of a run after which nothing more is disturbed")
+	boxEvents   = flag.Int("box.events", 1500, "events of a run after which nothing more is disturbed")
 	boxTwice    = flag.Bool("box.twice", true, "make each of the first runs twice, and compare")
 	boxCores    = flag.Int("box.cores", 1, "processes that make runs, each with seeds of its own")
 	boxShrink   = flag.Bool("box.shrink", true, "make a run that fails shorter, and print its story")

@@ -45,8 +45,8 @@ func (b *box) pickServices() (s services) {
 	}
 	p := &b.profile
 	if s.some() { // hours must pass
-		p.pace, p.think, p.feedEvery = 20*time.Second, oneOf(r, 5*time.Second, 20*time.Second), 20*time.Second+17
-		p.act, s.acts = 0.03, 20
+		p.pace, p.think, p.feedEvery = 40*time.Second, oneOf(r, 20*time.Second, 40*time.Second), 20*time.Second+17
+		p.act, s.acts = 0.06, 20
 	}
 	if s.makers > 0 { // devices must have rows that no head shows
 		p.hold, p.devices = oneOf(r, time.Second, 20*time.Second), 2+r.IntN(4)

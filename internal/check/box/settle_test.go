@@ -99,7 +99,8 @@ func (b *box) awaitJournal() bool {
 		slices.ContainsFunc(b.slots, func(s *slot) bool { return len(s.lives) != 1 }) {
 		return true
 	}
-	return b.await("the journal has everything", func() bool {
+	begun := time.Now()
+	isThere := b.await("the journal has everything", func() bool {
 		for i, l := range b.log.topics[topic] {
 			c := b.log.commits[commitKey(topic, int32(i))]
 			if j, _ := journal.ParseCommit(c.Metadata); max(c.Offset, j.F) != int64(len(l.records)) {
@@ -108,7 +109,14 @@ func (b *box) awaitJournal() bool {
 		}
 		return true
 	})
+	if waited := time.Since(begun); waited > journalWithin {
+		b.fail("the journal has everything after %s", waited)
+	}
+	return isThere && !b.failed()
 }
+
+// journalWithin is how long the journal may lack something while nothing fails: for less than some bins are held.
+const journalWithin = 4 * time.Minute
 
 // finalQuestions holds that a querier's strict answer is complete soon, and right.
 func (b *box) finalQuestions(q *querier, tenants ...string) {

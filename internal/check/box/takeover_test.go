@@ -11,12 +11,12 @@ import (
 // actJournaled kills or starts an ingester of a run about the journal, or lets the journal lose its end. It reports
 // whether it did.
 func (b *box) actJournaled() bool {
-	switch b.rnd.IntN(20) {
-	case 0, 1:
+	switch b.rnd.IntN(60) {
+	case 0:
 		if !b.opts.without["kill ingesters"] {
 			b.actIngester()
 		}
-	case 2:
+	case 1:
 		b.loseEnd()
 	default:
 		return false
@@ -32,9 +32,7 @@ func (b *box) actDoubled() bool {
 	}
 	s := b.slots[0]
 	if len(s.lives) == 2 {
-		x := b.bury(s, b.rnd.IntN(2))
-		b.event("box", "kill", x.name, "")
-		b.die(x.actor)
+		b.kill(s, b.rnd.IntN(2))
 		return true
 	}
 	for _, x := range s.lives {
@@ -81,7 +79,7 @@ func (b *box) takeoverTime(now int64) int64 {
 
 // awaitStored holds that processes which live store and commit everything once nothing fails any more.
 func (b *box) awaitStored() bool {
-	if b.about != journaled || b.setback.on ||
+	if b.about != journaled || b.setback.on || b.profile.hold > settleWithin ||
 		slices.ContainsFunc(b.slots, func(s *slot) bool { return len(s.lives) != 1 }) {
 		return true
 	}
