@@ -83,16 +83,13 @@ func (r *Rows) Append(offset int64, reading telemetry.Reading) (repeats bool) {
 	return len(r.lists) == lists && len(r.labels) == sets
 }
 
-// partOfBlock is what open rows grow by where they become a block.
+// partOfBlock is how many rows there is room for at first where as many as a block are expected.
 const partOfBlock = BlockRows / 4
 
-// moreRows returns how many rows to make room for where n rows fill the room there is.
+// moreRows returns how many rows to make room for where n rows fill the room there is. Few steps leave little garbage.
 func moreRows(n int) int {
-	switch {
-	case n < partOfBlock/2:
-		return max(1, n) // a device that reports seldom has few
-	case n < BlockRows:
-		return partOfBlock - n%partOfBlock
+	if n < BlockRows {
+		return max(1, min(n, BlockRows-n))
 	}
 	return n / 2
 }
