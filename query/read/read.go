@@ -343,7 +343,7 @@ func (b *Basis) ChangedSince(earlier *Basis) int64 {
 // Basis returns what the read was made of, nil if that is not known or the answer is not complete. It is called
 // when Run has returned.
 func (q *Query) Basis() *Basis {
-	made := q.chunks.Notes.Made()
+	made := q.chunks.Made()
 	if made.Inexact || q.account.Stats().Reread > 0 || !q.hasBasis() {
 		return nil
 	}

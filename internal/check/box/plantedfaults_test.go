@@ -118,7 +118,7 @@ var plantedFaults = []planted{
 	{name: "R8 a range that lacked a chunk is known", file: "query/read/chunks/known.go", with: string(unasked),
 		old: " || q.lacked {", new: " {"},
 	{name: "R8 what was read of other days is known", file: "query/read/chunks/known.go", with: string(unasked),
-		old: "\t\tl.complete.HeldIn(held)\n", new: ""},
+		old: "\t\tl.complete.Held = held\n", new: ""},
 	{name: "R8 a read that failed confirms the other keys", file: "query/read/read.go", with: string(unasked),
 		old: "if err := read(ctx); err != nil {", new: "defer q.confirm()\n\tif err := read(ctx); err != nil {"},
 	{name: "R9 a write that was refused for itself has failed", file: "internal/cosmos/persist.go",

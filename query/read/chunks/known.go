@@ -35,18 +35,18 @@ func (q *Query) Read(ctx context.Context, t plan.Target, r telemetry.Range, take
 		}
 	}
 	if found.known == nil {
-		q.Notes.noteInexact()
+		q.note(func(m *Made) { m.Inexact = true })
 		return q.scan(ctx, t, r, take)
 	}
 	q.Account.Visit(t.Key)
-	q.Notes.note(func(m *Made) { m.add(found) })
+	q.note(func(m *Made) { m.add(found) })
 	reused := 0
 	defer func() {
 		q.Account.Add(piece.Stats{Cached: reused})
 		q.r.documents.WithLabelValues("hit").Add(float64(reused))
 	}()
 	for _, s := range found.within(r) {
-		q.Notes.Expire(s.expires)
+		q.Expire(s.expires)
 		h := &s.chunk.Header
 		if q.View.Hides(h.Device, h.ID.Day) {
 			continue
@@ -71,7 +71,7 @@ func (q *Query) keeps(t plan.Target) bool { return q.r.cfg.Room != nil && t.Devi
 func (q *Query) find(ctx context.Context, t plan.Target, r telemetry.Range) (out foundRange, err error) {
 	all, wide := q.r.rangesOf(t, q.Request.Metrics), q.r.widen(r)
 	if k := all.find(wide); q.stands(k, t, r) {
-		return foundRange{known: k, due: k.note.Load().Due()}, nil
+		return foundRange{known: k, due: k.note.Load().Due}, nil
 	}
 	q.isAsking.Store(true)
 	if ok, err := all.wait(ctx, r); !ok {
@@ -219,7 +219,7 @@ func (q *Query) Confirm() {
 		held.To = last.End()
 	}
 	for _, l := range q.loaded {
-		l.complete.HeldIn(held)
+		l.complete.Held = held
 		l.note.Store(&l.complete)
 	}
 }

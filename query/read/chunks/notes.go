@@ -1,7 +1,6 @@
 package chunks
 
 import (
-	"sync"
 	"time"
 
 	"binnacle/query/read/kept"
@@ -14,29 +13,6 @@ type Made struct {
 	Expires int64                   // ms since 1970 UTC: when the first chunk may be gone
 	Date    int64                   // the same: when the last read was answered, by the service's clock
 	Due     time.Time               // the store must be asked for a range again; zero for no time
-}
-
-// Notes collects what an answer is made of. It is safe for any number of callers.
-type Notes struct {
-	mu   sync.Mutex // guards below
-	made Made
-}
-
-func (n *Notes) note(change func(*Made)) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	change(&n.made)
-}
-
-// Expire notes when a chunk of the answer may be gone.
-func (n *Notes) Expire(at int64) { n.note(func(m *Made) { m.Expires = min(m.Expires, at) }) }
-
-func (n *Notes) noteInexact() { n.note(func(m *Made) { m.Inexact = true }) }
-
-// Made returns what was noted.
-func (n *Notes) Made() (out Made) {
-	n.note(func(m *Made) { out = *m })
-	return out
 }
 
 // add notes which chunks of a range were known. Of several reads of a range the first counts, which saw the least.

@@ -88,19 +88,15 @@ type knownChunk struct {
 func (s *ranges) find(r telemetry.Range) *known {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	best, most := -1, length(r)/2
-	for i, k := range s.all {
-		part := length(piece.Within(k.r, r))
-		if part > most || best >= 0 && part == most && length(k.r) > length(s.all[best].r) {
-			best, most = i, part
-		}
+	i := slices.IndexFunc(s.all, func(k *known) bool { return contains(k.r, r) })
+	if i < 0 {
+		i = slices.IndexFunc(s.all, func(k *known) bool { return length(piece.Within(k.r, r)) > length(r)/2 })
 	}
-	if best < 0 {
+	if i < 0 {
 		return nil
 	}
-	k := s.all[best]
-	copy(s.all[1:best+1], s.all[:best])
-	s.all[0] = k
+	k := s.all[i]
+	s.all = slices.Insert(slices.Delete(s.all, i, i+1), 0, k)
 	return k
 }
 

@@ -61,7 +61,6 @@ func New(cfg Config) *Reader {
 // callers.
 type Query struct {
 	Sources
-	Notes         Notes
 	Missing       []string        // why the answer is not complete (rule R4), a sentence each
 	MissingChunks []MissingChunks // chunks that the store lacks, a part of Missing
 
@@ -76,13 +75,14 @@ type Query struct {
 	isAsking atomic.Bool // a range was read that no note explains: rule R4 has to show that no chunk is missing
 
 	mu     sync.Mutex // guards below
+	made   Made
 	loaded []loaded
 }
 
 // Query begins to read chunks for a query, once its heads were read.
 func (r *Reader) Query(s Sources) *Query {
 	q := &Query{Sources: s, r: r, asked: r.loads.Add(1), days: daysOfMonth}
-	if q.Notes.made.Expires = s.Heads.Expires; s.Request.Early {
+	if q.made.Expires = s.Heads.Expires; s.Request.Early {
 		q.days = 1
 	}
 	return q
@@ -116,11 +116,23 @@ func (q *Query) Tails() heads.Tails {
 	return q.tails
 }
 
+func (q *Query) note(change func(*Made)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	change(&q.made)
+}
+
+// Expire notes when a chunk of the answer may be gone. It is safe for any number of callers.
+func (q *Query) Expire(at int64) { q.note(func(m *Made) { m.Expires = min(m.Expires, at) }) }
+
+// Made returns what the answer is made of, once all was read.
+func (q *Query) Made() Made { return q.made }
+
 // Deliver hands a piece on, unless it is erased.
 func (q *Query) Deliver(p *piece.Piece) error {
 	erased, hasNew := q.View.IsErased(&p.Chunk.Header)
 	if hasNew { // earlier pieces may have been erased
-		q.Notes.noteInexact()
+		q.note(func(m *Made) { m.Inexact = true })
 	}
 	if erased {
 		p.Release()

@@ -185,7 +185,7 @@ func (a *asking) take(ctx context.Context, h *store.PartitionHead) error {
 	a.owners[h.Owner] = now
 	a.takeCounts(h, before, now)
 	var err error
-	now.eachStored(func(l *Later, b *bin) {
+	now.eachStored(func(_ deviceDay, l *Later, b *bin) {
 		if err == nil && a.Request.Asks(l.Device) {
 			a.Expires = min(a.Expires, l.expires)
 			err = a.addBin(l.Device, b)

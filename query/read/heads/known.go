@@ -3,7 +3,6 @@ package heads
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"binnacle/binning"
@@ -69,7 +68,7 @@ func (k *known) ask(r *store.HeadRequest) {
 		one := store.HeadKnown{Owner: owner}
 		for of, bins := range o.bins {
 			for _, b := range bins {
-				if left -= nameBytes(of.device); left > 0 {
+				if left -= 96 + 6*len(of.device); left > 0 { // each byte may be escaped
 					one.Bins = append(one.Bins, store.HeadBin{Device: of.device, Day: of.day, First: b.first, Through: b.through})
 				}
 			}
@@ -83,26 +82,16 @@ func (k *known) ask(r *store.HeadRequest) {
 	}
 }
 
-// nameBytes returns the most bytes that naming a bin of a device takes in a request.
-func nameBytes(device string) int {
-	n := 96 + len(device)
-	for _, c := range []byte(device) {
-		if strings.IndexByte(`<>&"`, c) >= 0 { // which are escaped
-			n += len(`\u003c`) - 1
-		}
-	}
-	return n
-}
-
 // eachStored calls yield with each bin of known rows that are stored and no longer shown by heads.
-func (o *owned) eachStored(yield func(*Later, *bin)) {
+func (o *owned) eachStored(yield func(deviceDay, *Later, *bin)) {
 	if o.counts == nil {
 		return
 	}
 	for _, l := range o.counts.later {
+		of := deviceDay{l.Device, l.Day}
 		for _, b := range l.bins {
-			if o.bins.find(deviceDay{l.Device, l.Day}, b.first) == nil {
-				yield(l, b)
+			if o.bins.find(of, b.first) == nil {
+				yield(of, l, b)
 			}
 		}
 	}
@@ -111,15 +100,11 @@ func (o *owned) eachStored(yield func(*Later, *bin)) {
 // goneFrom returns the first instant of a row that was known, and is neither answered now nor stored unchanged.
 func (k *known) goneFrom(now *known, at time.Time) int64 {
 	from := int64(math.MaxInt64)
-	type binID struct {
-		deviceDay
-		first int64
-	}
 	for owner, before := range k.owners {
-		is, stored := now.of(owner), make(map[binID]bool)
-		is.eachStored(func(l *Later, b *bin) { stored[binID{deviceDay{l.Device, l.Day}, b.first}] = true })
+		is, stored := now.of(owner), make(map[deviceDay][]int64)
+		is.eachStored(func(of deviceDay, _ *Later, b *bin) { stored[of] = append(stored[of], b.first) })
 		lose := func(of deviceDay, b *bin) {
-			if is.bins.find(of, b.first) == nil && !stored[binID{of, b.first}] {
+			if is.bins.find(of, b.first) == nil && !slices.Contains(stored[of], b.first) {
 				from = min(from, b.from)
 			}
 		}
@@ -128,9 +113,9 @@ func (k *known) goneFrom(now *known, at time.Time) int64 {
 				lose(of, b)
 			}
 		}
-		before.eachStored(func(l *Later, b *bin) {
+		before.eachStored(func(of deviceDay, l *Later, b *bin) {
 			if !l.isOld(at) { // else it is read from its chunk
-				lose(deviceDay{l.Device, l.Day}, b)
+				lose(of, b)
 			}
 		})
 	}

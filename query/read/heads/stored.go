@@ -21,14 +21,11 @@ type Stored struct {
 type Note struct {
 	heads     map[uint64]uint64 // the Count of each owner's head; nil: not known
 	at        time.Time         // the querier's time before it asked the heads
-	due       time.Time         // the store must be asked again then
 	unsettled time.Time         // until when it is asked each time: a process that is gone may have a create under way
-	// held is the days of which rule R4 was held, the last one up to an instant.
-	held telemetry.Range
+	Due       time.Time         // the store must be asked again then
+	// Held is the days of which rule R4 was held, the last one up to an instant. What is known beyond may lack a chunk.
+	Held telemetry.Range
 }
-
-// HeldIn says that rule R4 was held in a range: what is known beyond it may lack a chunk.
-func (n *Note) HeldIn(r telemetry.Range) { n.held = r }
 
 // Counts reports whether all heads count what is stored.
 func (s *Stored) Counts() bool { return s.owners != nil }
@@ -40,8 +37,8 @@ func (s *Stored) Ignore() { s.owners = nil }
 // explained, or of chains that isNoted leaves out; nil leaves out none.
 func (s *Stored) Stands(n *Note, r telemetry.Range, isNoted func(*Later) bool) bool {
 	now := s.now()
-	if !s.hasSameHeads(n) || r.From < n.held.From || r.To > n.held.To ||
-		now.Before(n.at) || now.Before(n.unsettled) || !now.Before(n.due) {
+	if !s.hasSameHeads(n) || r.From < n.Held.From || r.To > n.Held.To ||
+		now.Before(n.at) || now.Before(n.unsettled) || !now.Before(n.Due) {
 		return false
 	}
 	for owner, count := range n.heads {
@@ -91,15 +88,15 @@ func (s *Stored) hasSameHeads(n *Note) bool {
 // if the range is longer now. It is asked again after the margin the first time, and after something was stored; else
 // after askEvery.
 func (s *Stored) Note(before *Note, isLonger bool) Note {
-	n := Note{at: s.began, due: s.began.Add(Margin), unsettled: before.unsettled,
-		held: telemetry.Range{From: math.MinInt64, To: math.MaxInt64}}
+	n := Note{at: s.began, Due: s.began.Add(Margin), unsettled: before.unsettled,
+		Held: telemetry.Range{From: math.MinInt64, To: math.MaxInt64}}
 	switch {
 	case before.heads == nil || s.owners == nil:
 	case !s.hasSameHeads(before):
-		n.unsettled = n.due
+		n.unsettled = n.Due
 	case isLonger:
-	case !s.began.Before(before.due):
-		n.due = s.began.Add(askEvery)
+	case !s.began.Before(before.Due):
+		n.Due = s.began.Add(askEvery)
 	}
 	if s.owners == nil {
 		return n.WithoutCounts()
@@ -111,13 +108,10 @@ func (s *Stored) Note(before *Note, isLonger bool) Note {
 	return n
 }
 
-// Due returns when the store is asked again.
-func (n *Note) Due() time.Time { return n.due }
-
 // DueBy lets the store be asked again by a time; zero is no time.
 func (n *Note) DueBy(at time.Time) {
-	if !at.IsZero() && at.Before(n.due) {
-		n.due = at
+	if !at.IsZero() && at.Before(n.Due) {
+		n.Due = at
 	}
 }
 

@@ -213,7 +213,7 @@ func (q *Query) noteDays(jobs []*job) {
 				if d.manifest.expired(h) {
 					expired |= rollup.Span(h, h+1)
 				} else if until := d.manifest.Until[h]; until > 0 {
-					q.Notes.Expire(until * 1000)
+					q.Expire(until * 1000)
 				}
 			}
 			slices.Sort(d.since)
