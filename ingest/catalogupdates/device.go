@@ -98,8 +98,7 @@ func (d *Device) observe(x Shown, u *Updates) bool {
 			fresh = d.seen.label(l) || fresh
 		}
 	}
-	// Most readings of a device repeat its tags.
-	if !slices.Equal(d.seen.tags, x.Tags) || u.from > 0 && d.seen.tagsBelow(u.from) {
+	if !slices.Equal(d.seen.tags, x.Tags) || u.from > 0 && d.seen.tagsBelow(u.from) { // most readings repeat them
 		for _, t := range x.Tags {
 			fresh = d.seen.tag(t, origin{x.Offset, x.Time, false}, u.from) || fresh
 		}

@@ -360,10 +360,9 @@ func (x *Index) entry(i int) Entry {
 // Diff returns what an entry that was seen has and the index lacks; ok is false if that is nothing. Tags get the time
 // updated. A first time is part of it, a last one only with times.
 func (x *Index) Diff(e Entry, updated int64, times bool) (diff Entry, ok bool) {
-	i, _ := x.devices.find(e.Device)
-	known := Entry{First: 1}
-	if i >= 0 {
-		known = x.entry(i)
+	known, found := x.Entry(e.Device)
+	if !found {
+		known.First = 1
 	}
 	diff = Entry{Device: e.Device, First: 1}
 	if e.First <= e.Last && (known.First > known.Last || e.First < known.First || times && e.Last > known.Last) {
@@ -386,7 +385,7 @@ func (x *Index) Diff(e Entry, updated int64, times bool) (diff Entry, ok bool) {
 		}
 		diff.Tags = append(diff.Tags, t)
 	}
-	return diff, i < 0 || diff.First <= diff.Last || len(diff.Metrics)+len(diff.Labels)+len(diff.Tags) > 0
+	return diff, !found || diff.First <= diff.Last || len(diff.Metrics)+len(diff.Labels)+len(diff.Tags) > 0
 }
 
 // after returns what is written of a tag that was seen where the catalog has one; ok is false for nothing (rule W13).

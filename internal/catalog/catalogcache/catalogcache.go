@@ -218,8 +218,7 @@ func (d *Cache) readPages(ctx context.Context, tenant string, c *Copy, infos []s
 			missing = append(missing, i.ID)
 		}
 	}
-	pages := store.TenantPages{Catalog: d.cfg.Catalog, Tenant: tenant}
-	err = pages.Read(ctx, missing, func(p catalog.Page) error {
+	err = store.TenantPages{Catalog: d.cfg.Catalog, Tenant: tenant}.Read(ctx, missing, func(p catalog.Page) error {
 		c.mu.Lock()
 		added := c.add(p)
 		c.mu.Unlock()
