@@ -199,7 +199,7 @@ func (b *box) charged(of billed) (least, most float64) {
 // endBills holds that all that processes count is stored soon.
 func (b *box) endBills() {
 	for _, a := range b.actors {
-		if a.counter == nil || a.dead() || a.context.Err() != nil {
+		if a.b != b || a.counter == nil || a.dead() || a.context.Err() != nil {
 			continue
 		}
 		b.await(fmt.Sprintf("what %s has counted is stored", a.name), func() bool {
