@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync/atomic"
@@ -54,6 +55,9 @@ func appendReturnsTheOffset(t *testing.T, at target) {
 		want = append(want, at)
 	}
 	require.Equal(t, want, offsets)
+	err = of.Each(t.Context(), kafka.Span{Partition: 1, From: end - 1, To: end + 1},
+		func(*kafka.Record) error { return nil }, nil)
+	require.ErrorContains(t, err, fmt.Sprintf("/1 ends at offset %d, and not at %d any more", end, end+1))
 
 	// With room for one answer at a time: each is given back, also when the reader wants no more.
 	tight := connect(t, kafka.Config{Brokers: []string{at.addr}, MaxFetchedBytes: 1}).Topic(at.topic)

@@ -214,7 +214,8 @@ type Span struct {
 }
 
 // Each calls f with the records of a span, and step, if not nil, with the number of offsets passed since the last
-// call. A record that f keeps holds its whole batch in memory. Each skips what can't be read.
+// call. A record that f keeps holds its whole batch in memory. Each skips what can't be read. It fails where the log
+// ends before the span does: what was there was lost.
 func (t *Topic) Each(ctx context.Context, in Span, f func(*Record) error, step func(offsets int64)) error {
 	for from := in.From; from < in.To; {
 		batch, err := t.Fetch(ctx, in.Partition, from)
@@ -233,8 +234,11 @@ func (t *Topic) Each(ctx context.Context, in Span, f func(*Record) error, step f
 		if step != nil {
 			step(min(batch.Next, in.To) - from)
 		}
-		from = batch.Next
 		batch.Release()
+		if batch.Next == from && batch.End <= from {
+			return fmt.Errorf("%s/%d ends at offset %d, and not at %d any more", t.name, in.Partition, batch.End, in.To)
+		}
+		from = batch.Next
 	}
 	return nil
 }
