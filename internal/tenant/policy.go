@@ -81,21 +81,21 @@ func begunBy(policies []retentionPolicy, at int64) []retentionPolicy {
 }
 
 // withoutRepeats leaves out policies with the classes of the last one that has begun by a time that keep as long or
-// longer: that one covers more days. Those by tag stay: which devices they had depends on when. The one before the last
-// stays, since a sweep goes by when it ended.
-func withoutRepeats(policies []retentionPolicy, begun int64) []retentionPolicy {
+// longer: that one covers more days. Those by tag stay, since which devices they had depends on when, and those before
+// them, which say when they began. The one before the last stays, since a sweep goes by when it ended.
+func withoutRepeats(policies []retentionPolicy, begun int64) (out []retentionPolicy) {
 	before := len(begunBy(policies, begun)) - 1
-	last := policies[before]
-	former := max(before-1, 0)
-	out := slices.DeleteFunc(policies[:former], func(p retentionPolicy) bool {
-		same := slices.EqualFunc(p.classes, last.classes, RetentionClass.keepsAsLong)
-		for i := range p.classes {
-			if same {
-				last.classes[i].First = max(last.classes[i].First, p.classes[i].First)
-			}
+	last, former := policies[before], max(before-1, 0)
+	for i, p := range policies[:former] {
+		if len(tagsOf(policies[i+1].classes)) > 0 ||
+			!slices.EqualFunc(p.classes, last.classes, RetentionClass.keepsAsLong) {
+			out = append(out, p)
+			continue
 		}
-		return same
-	})
+		for k := range p.classes {
+			last.classes[k].First = max(last.classes[k].First, p.classes[k].First)
+		}
+	}
 	return append(out, policies[former:]...)
 }
 

@@ -76,6 +76,17 @@ func TestRetentionByTag(t *testing.T) {
 	require.Equal(t, "20270114", r.first("b2"))
 }
 
+// A device that had the tag of a class when that was set is kept with it on all days since then, whatever is set later.
+func TestRetentionByTagKeepsItsBegin(t *testing.T) {
+	r := newRetained(t, 0)
+	r.setTagged("{site=oslo}=10y,default=7d", "a1")
+	for range 3 {
+		r.now = r.now.Add(dayLong)
+		require.NoError(t, r.set(fmt.Sprintf("default=%dd", 4000+r.now.YearDay())))
+		require.Equal(t, 3650*dayLong, r.tenant().RetentionOf("a1", telemetry.DayOf(noon.UnixMilli())), r.now)
+	}
+}
+
 // What producers send lengthens a retention, and never shortens it: that takes an operator, and two hours in which the
 // tag takes it back (rules X5 and X6).
 func TestTagsAloneOnlyLengthen(t *testing.T) {
