@@ -29,11 +29,16 @@ func (e *ClockError) Error() string {
 // Clock is the clock of the service as a process knows it: that of its machine, corrected by the Date of the service's
 // answers. Between two answers it goes by the time that has passed, whatever the machine's clock is set to. It is as
 // exact as answers are, to a second and the time of a request; where the machine's clock may be right by that, it
-// counts. It is safe for any number of callers.
+// counts. Where an answer sets it back by no more, it stands still instead: what was read later has a later time or the
+// same. It is safe for any number of callers.
 type Clock struct {
 	own   func() time.Time
 	known atomic.Pointer[clockReading]
+	shown atomic.Int64 // what Now returned last, ns since 1970 UTC
 }
+
+// clockError is how exact a Clock is: a second, and a second for a request.
+const clockError = 2 * time.Second
 
 // clockReading relates the two clocks at one moment.
 type clockReading struct {
@@ -76,12 +81,15 @@ func (c *Clock) Answered(sent, received, date time.Time) {
 
 // Now returns the time of the service, and the time of the machine before the first answer.
 func (c *Clock) Now() time.Time {
-	r := c.known.Load()
-	own := c.own()
-	if r == nil {
-		return own
+	shown, now := c.shown.Load(), c.own()
+	if r := c.known.Load(); r != nil {
+		now = r.own.Round(0).Add(r.offset()).Add(now.Sub(r.own))
 	}
-	return r.own.Round(0).Add(r.offset()).Add(own.Sub(r.own))
+	if back := time.Duration(shown - now.UnixNano()); back > 0 && back <= clockError {
+		return now.Add(back)
+	}
+	c.shown.CompareAndSwap(shown, now.UnixNano())
+	return now
 }
 
 // offset returns by how much the service is ahead: 0 where that is possible.

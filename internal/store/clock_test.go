@@ -77,3 +77,21 @@ func TestClockThatIsSet(t *testing.T) {
 		require.InDelta(t, 0, time.Until(c.Now()).Seconds(), 1.1)
 	})
 }
+
+// What is read later has no earlier time, though answers show that the machine's clock is ahead. A clock that was off
+// by more goes back at once.
+func TestClockDoesNotGoBack(t *testing.T) {
+	for _, ahead := range []time.Duration{1500 * time.Millisecond, time.Hour} {
+		service := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+		clock := store.NewClock(func() time.Time { return service.Add(ahead) })
+		before := clock.Now()
+		for i := range 40 {
+			own := service.Add(ahead)
+			clock.Answered(own, own, service.Truncate(time.Second))
+			now := clock.Now()
+			require.False(t, now.Before(before) && (i > 0 || ahead < time.Minute), "%s after %s", now, before)
+			before, service = now, service.Add(77*time.Millisecond)
+		}
+		require.InDelta(t, 0, clock.Now().Sub(service).Seconds(), 1)
+	}
+}

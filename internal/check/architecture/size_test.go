@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 132_652
+	mostLines = 132_660
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 105_275
+	mostProductLines = 105_283
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )

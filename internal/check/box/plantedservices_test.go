@@ -89,7 +89,7 @@ var plantedServices = []planted{
 		old: "if body.Holder != l.holder && now", new: "if false && now",
 		missed: "defence in depth: leases save cost, and two that do the same work do no harm"},
 	{name: "W12 the machine's clock counts", file: "internal/store/clock.go",
-		old: "return r.own.Round(0).Add(r.offset()).Add(own.Sub(r.own))", new: "return own"},
+		old: "now = r.own.Round(0).Add(r.offset()).Add(now.Sub(r.own))", new: "_ = r"},
 	{name: "W12 time goes by what the machine's clock shows", file: "internal/store/clock.go",
-		old: "Add(own.Sub(r.own))", new: "Add(own.Round(0).Sub(r.own.Round(0)))"},
+		old: "Add(now.Sub(r.own))", new: "Add(now.Round(0).Sub(r.own.Round(0)))"},
 }
