@@ -275,7 +275,13 @@ func (c *Copier) putDevice(ctx context.Context, visits []sharding.Visit, to entr
 		return err
 	}
 	slices.SortFunc(chunks, func(a, b source) int { return compareNames(a.name, b.name) })
+	isPut := make(map[chunkOf]bool)
 	for _, s := range chunks {
+		before := s.name
+		if before.number--; s.name.number > 0 && to[before] == nil && !isPut[before] {
+			continue // a replica may lag that was asked for the chunks of the source
+		}
+		isPut[s.name] = true
 		err := c.putChunk(ctx, s, to[s.name])
 		if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrChanged) {
 			return nil // the chunk that came is looked at before the chain continues

@@ -1,10 +1,12 @@
 package tenantcopy_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -208,6 +210,32 @@ func TestCopyEqualsSource(t *testing.T) {
 		require.Zero(t, again.Copied+again.Replaced)
 		require.Equal(t, before, p.to.Store.Documents())
 		p.requireEqual(again)
+	})
+}
+
+// lagging is an account with a replica that lacks the first chunk of each chain when it is asked for the first time.
+type lagging struct {
+	tenantcopy.Chunks
+	asked sync.Map
+}
+
+func (l *lagging) Scan(ctx context.Context, s store.Scan, yield func(doc []byte) error) (store.Usage, error) {
+	return l.Chunks.Scan(ctx, s, func(doc []byte) error {
+		if _, found := l.asked.LoadOrStore(string(doc), true); !found && bytes.Contains(doc, []byte(`.00000.000000"`)) &&
+			!bytes.Contains(doc, []byte(`"20261026.`)) {
+			return nil
+		}
+		return yield(doc)
+	})
+}
+
+// A chain is copied from its first chunk on, also where a replica of the source shows others before that (rule T3).
+func TestCopyOfALaggingSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		cfg := p.config()
+		cfg.From.Chunks = &lagging{Chunks: cfg.From.Chunks}
+		p.requireEqual(p.copy(cfg)) // the store of the test takes no chunk without the one before
 	})
 }
 
