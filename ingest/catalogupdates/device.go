@@ -30,6 +30,7 @@ type Device struct {
 	pending      bool // seen has a metric, label or tag that no update has had yet
 	queued       bool // the device is among the pending updates
 	updating     bool // an update is in flight
+	outdated     bool // the device was reset since that update began
 	urgent       bool // the journal is down: the catalog is to have the times
 	listed       bool // the entry was written or read
 	holdingPlace int32

@@ -109,11 +109,11 @@ func (u *Updates) Forget(d *Device) {
 	u.columns.swap(d.seen.columns, nil)
 }
 
-// Reset forgets what was seen of a device, and what the catalog has of it: it was erased. The caller holds the lock.
+// Reset forgets what was seen and is listed of an erased device, and the update in flight. The caller holds the lock.
 func (u *Updates) Reset(d *Device) {
 	u.Forget(d)
 	d.seen, d.listed, d.first, d.last = nothing, false, 0, 0
-	d.pending, d.pendingFrom = false, 0
+	d.pending, d.pendingFrom, d.updatingFrom, d.outdated = false, 0, noOffset, true
 	u.fileHolding(d)
 }
 
@@ -259,7 +259,7 @@ func (u *Updates) timesDue(d *Device, now time.Time) bool {
 }
 
 func (u *Updates) addUpdate(j *Update, d *Device, now time.Time) {
-	d.updating, d.updatingFrom = true, d.pendingFrom
+	d.updating, d.updatingFrom, d.outdated = true, d.pendingFrom, false
 	if !d.pending {
 		d.updatingFrom = noOffset
 	}
@@ -321,7 +321,7 @@ func (u *Updates) Done(j *Update, now time.Time) {
 	u.running--
 	u.retry = retry.Backoff{}
 	for i, d := range j.devices {
-		d.updating, d.urgent, d.listed = false, false, true
+		d.updating, d.urgent, d.listed = false, false, !d.outdated
 		if d.first, d.last = d.seen.first, d.seen.last; j.Visible != nil {
 			d.first, d.last = j.Visible[i].First, j.Visible[i].Last
 		}
@@ -346,7 +346,9 @@ func (u *Updates) Failed(j *Update, after time.Duration, now time.Time) {
 		if d.lookupAt = now.UnixNano(); j.Times[i] && u.cfg.Every >= 0 {
 			u.lookups.Put(d)
 		}
-		u.Queue(d)
+		if d.Lacks() {
+			u.Queue(d)
+		}
 		u.goOn(d)
 	}
 }
@@ -354,7 +356,7 @@ func (u *Updates) Failed(j *Update, after time.Duration, now time.Time) {
 // goOn files a device after an update, and queues it again if it needs another one.
 func (u *Updates) goOn(d *Device) {
 	u.fileHolding(d)
-	if d.pending || u.drain && d.TimesPending() || u.cfg.Every >= 0 && u.timesOff(d) {
+	if d.pending || (u.drain || d.outdated) && d.TimesPending() || u.cfg.Every >= 0 && u.timesOff(d) {
 		u.Queue(d)
 	}
 }

@@ -174,6 +174,29 @@ func TestForgottenDevices(t *testing.T) {
 	require.Equal(t, empty, f.Bytes())
 }
 
+// An update in flight does not count once its device is erased: its failure asks for no entry of what is gone, and its
+// success does not list rows of after the order.
+func TestErasedWhileUpdating(t *testing.T) {
+	f := newFleet(week)
+	f.observe("d", "a", 5, hour)
+	u := f.next(0)[0]
+	f.Reset(f.device("d"))
+	f.Failed(u, 0, f.now)
+	_, ok := f.Floor()
+	require.False(t, ok)
+	require.False(t, f.device("d").Busy())
+	require.Empty(t, f.next(time.Minute))
+
+	f.observe("d", "a", 6, hour)
+	u = f.next(time.Minute)[0]
+	f.Reset(f.device("d"))
+	f.device("d").Spans(hour, hour)
+	f.done(u)
+	require.True(t, f.device("d").TimesPending())
+	f.done(f.next(time.Minute)[0])
+	require.False(t, f.device("d").TimesPending())
+}
+
 // What is left at a shutdown is written at once, times too.
 func TestDrain(t *testing.T) {
 	f := newFleet(week)

@@ -240,6 +240,8 @@ func TestDiff(t *testing.T) {
 	}
 	_, ok := x.Diff(catalog.Entry{Device: "d01", First: 0, Last: 1 << 40}, 900, false)
 	require.False(t, ok, "a last time alone is no news")
+	_, ok = x.Diff(catalog.Entry{Device: "erased", First: 1}, 900, true)
+	require.False(t, ok, "a device is listed for what it has")
 }
 
 // A device that says ever more labels stops being news.

@@ -335,11 +335,11 @@ func (x *Index) Devices() []string { return slices.Clone(x.devices.list) }
 // Updated returns the time of the newest page, ms.
 func (x *Index) Updated() int64 { return x.updated }
 
-// Entry returns the entry of a device.
-func (x *Index) Entry(device string) (Entry, bool) {
+// Entry returns the entry of a device; it has no times if ok is false.
+func (x *Index) Entry(device string) (e Entry, ok bool) {
 	i, _ := x.devices.find(device)
 	if i < 0 {
-		return Entry{}, false
+		return Entry{First: 1}, false
 	}
 	return x.entry(i), true
 }
@@ -360,10 +360,7 @@ func (x *Index) entry(i int) Entry {
 // Diff returns what an entry that was seen has and the index lacks; ok is false if that is nothing. Tags get the time
 // updated. A first time is part of it, a last one only with times.
 func (x *Index) Diff(e Entry, updated int64, times bool) (diff Entry, ok bool) {
-	known, found := x.Entry(e.Device)
-	if !found {
-		known.First = 1
-	}
+	known, _ := x.Entry(e.Device)
 	diff = Entry{Device: e.Device, First: 1}
 	if e.First <= e.Last && (known.First > known.Last || e.First < known.First || times && e.Last > known.Last) {
 		diff.First, diff.Last = e.First, e.Last
@@ -385,7 +382,7 @@ func (x *Index) Diff(e Entry, updated int64, times bool) (diff Entry, ok bool) {
 		}
 		diff.Tags = append(diff.Tags, t)
 	}
-	return diff, !found || diff.First <= diff.Last || len(diff.Metrics)+len(diff.Labels)+len(diff.Tags) > 0
+	return diff, diff.First <= diff.Last || len(diff.Metrics)+len(diff.Labels)+len(diff.Tags) > 0
 }
 
 // after returns what is written of a tag that was seen where the catalog has one; ok is false for nothing (rule W13).
