@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/url"
 	"slices"
 	"time"
 
@@ -116,14 +117,16 @@ func (q *querier) listNames(ctx context.Context, tenant string) (wrong string) {
 	metrics, listed, err := q.q.Metrics(x.after, tenant, "", 1000)
 	facets, n, counted, failed := q.q.Facets(x.after, query.Search{Tenant: tenant, Limit: 1000}, []string{siteTag})
 	values := map[string]bool{}
-	for _, of := range [][2]string{{model.MetricNameLabel, "metric "}, {siteTag, "site "}} {
+	for _, label := range [][2]string{{model.MetricNameLabel, "metric "}, {siteTag, "site "}} {
 		var named struct{ Data, Warnings []string }
-		path := "/prometheus/api/v1/label/" + of[0] + "/values"
-		if !q.get(x.after, tenant, path, nil, x.ends, &named) || len(named.Warnings) > 0 {
+		path := "/prometheus/api/v1/label/" + label[0] + "/values"
+		// Some readings are of later than now.
+		of := url.Values{"start": {"0"}, "end": {fmt.Sprint(time.Now().AddDate(0, 0, 1).Unix())}}
+		if !q.get(x.after, tenant, path, of, x.ends, &named) || len(named.Warnings) > 0 {
 			return ""
 		}
 		for _, name := range named.Data {
-			values[of[1]+name] = true
+			values[label[1]+name] = true
 		}
 	}
 	all, ok := q.b.oracle.devices(x)
