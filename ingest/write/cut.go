@@ -182,9 +182,6 @@ func (h *horizon) isNew(c *bins.Chain) bool { return h.Bounded && c.Bin.Through(
 
 // Through returns the last offset that orders erase of a chain, -1 for none (rule E-R2).
 func (h *horizon) Through(orders erasure.List, device string, day telemetry.Day) int64 {
-	if len(orders) == 0 {
-		return -1
-	}
 	return orders.Through(device, day, h.at)
 }
 

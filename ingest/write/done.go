@@ -71,9 +71,11 @@ func (w *Writer) Created(j *Create, now time.Time) {
 	w.requeue(c, now)
 }
 
-// tailRead records the times of a tail that was read from the store, and that rows from first up to it are stored.
+// tailRead records the times of a tail that was read from the store, and that rows from first up to it are stored. A
+// tail that orders erase says nothing, whether it is swept or not.
 func (w *Writer) tailRead(c *bins.Chain, tail *store.Tail, first int64) {
-	if tail == nil || tail.Erased {
+	orders := w.Queue.Snapshot.Erasures(c.Device.Tenant.Name)
+	if tail == nil || tail.Erased || tail.Through <= w.Horizon.Through(orders, c.Device.ID, c.Day) {
 		return
 	}
 	w.bins.Lock()
