@@ -43,8 +43,9 @@ var million = sync.OnceValue(func() []catalog.Entry {
 			{Name: "model", Value: fmt.Sprintf("v%d", r.IntN(6))}, {Name: "site", Value: fmt.Sprintf("site-%03d", r.IntN(300))},
 			{Name: "vin", Value: fmt.Sprintf("%010X", r.Uint64()&0xFFFFFFFFFF)},
 		}
+		of := telemetry.Source{Stream: 3, Partition: r.Int32N(32), Through: int64(i / 32)} // one record has set all
 		for k := range tags {
-			tags[k].Source, tags[k].Updated = telemetry.Source{Stream: 3, Partition: r.Int32N(32), Through: int64(i / 32)}, told
+			tags[k].Source, tags[k].Updated = of, told
 		}
 		out[i] = catalog.Entry{Device: id, First: at, Last: at + 7, Metrics: metrics, Tags: tags}
 	}
