@@ -56,11 +56,13 @@ type broker struct {
 	cluster string // id
 	topics  map[string][]*partitionLog
 	commits map[string]kafka.Committed // by topic and partition
+	late    map[string]bool            // the commit is of a process that is dead
 	group   *group
 }
 
 func newBroker(cluster string, partitions int) *broker {
 	k := &broker{cluster: cluster, topics: map[string][]*partitionLog{}, commits: map[string]kafka.Committed{},
+		late:  map[string]bool{},
 		group: &group{members: map[string]*groupMember{}}}
 	for _, name := range []string{topic, kafka.JournalOf(topic)} {
 		for range partitions {
@@ -257,6 +259,7 @@ func (x carrier) commit(ctx context.Context, r *offsetcommit.Request) (kafkago.R
 			return
 		}
 		k.commits[key] = kafka.Committed{Offset: p.CommittedOffset, Metadata: p.CommittedMetadata}
+		k.late[key] = x.a.dead()
 		if o := x.a.b.oracle; o != nil {
 			o.committed(p.PartitionIndex, k.commits[key])
 		}
