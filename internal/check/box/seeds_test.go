@@ -34,7 +34,8 @@ var kinds = []string{"", string(journaled), string(lagging), string(unasked), st
 	erasures + "," + rollupMakers,
 	erasures + "," + setbacks}
 
-// TestBox makes runs, some twice: the same seed gives the same run.
+// TestBox makes runs, some twice: the same seed gives the same run. In groups it need not: two goroutines of kafka-go's
+// may call in one instant.
 func TestBox(t *testing.T) {
 	seed := *boxSeed
 	if seed == 0 {
@@ -62,7 +63,7 @@ func TestBox(t *testing.T) {
 			t.Errorf("seed %d: %s", opts.seed, r.failure)
 		case r.failure != "":
 			t.Errorf("seed %d: %s\n%s", opts.seed, r.failure, story(t, opts, r))
-		case *boxTwice && runs < len(kinds) && run(t, opts).hash != r.hash:
+		case *boxTwice && runs < len(kinds) && opts.with != grouped && run(t, opts).hash != r.hash:
 			t.Errorf("seed %d: two runs differ: %s", opts.seed, difference(t, opts))
 		}
 		if t.Failed() {

@@ -117,7 +117,7 @@ func (b *box) awaitJournal() bool {
 }
 
 // journalWithin is how long the journal may lack something while nothing fails: for less than some bins are held.
-const journalWithin = 4 * time.Minute
+const journalWithin = 10 * time.Minute
 
 // finalQuestions holds that a querier's strict answer is complete soon, and right.
 func (b *box) finalQuestions(q *querier, tenants ...string) {

@@ -348,17 +348,18 @@ func (a *Answer) Shows(h *chunk.Header, v *control.Snapshot) {
 }
 
 // topicOf returns the topic of a stream if a head reads it, or another stream of the same log; "" if none does. An
-// answer with a chunk of a stream that is younger than the snapshot is not complete.
+// answer with a chunk of a stream that is younger than the snapshot is not complete, unless all heads read later ones.
 func (a *Answer) topicOf(number uint32, v *control.Snapshot) string {
 	s, known := v.Streams[number]
+	isOlder := true
 	for i := range a.all {
 		read, ok := v.Streams[a.all[i].Stream]
 		if a.all[i].Stream == number || ok && known && read.Topic == s.Topic && read.Cluster == s.Cluster {
 			return a.all[i].Topic
 		}
-		known = known && ok
+		known, isOlder = known && ok, isOlder && number < a.all[i].Stream
 	}
-	if !known {
+	if !known && !isOlder {
 		a.Missing = append(a.Missing, fmt.Sprintf("a stored chunk is of stream %d, which is not known here yet", number))
 	}
 	return ""
