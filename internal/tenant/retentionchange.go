@@ -1,11 +1,13 @@
 package tenant
 
 import (
-	"binnacle/internal/telemetry"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"binnacle/internal/telemetry"
 )
 
 func (t Tenant) classesOf(text string) ([]RetentionClass, error) {
@@ -124,7 +126,7 @@ func (x retentionSetting) tag(tagged taggedTimes, before, classes []RetentionCla
 			return errUntagged
 		}
 	}
-	tagged.update(tagged.chosen(before, classes, x.found, lengthens), from)
+	tagged.update(tagged.chosen(before, classes, x.found, from, lengthens), from)
 	if tagged.size() > maxTagged {
 		return ErrTagged
 	}
@@ -137,7 +139,7 @@ func (t Tenant) RetentionTags() []RetentionTag { return tagsOf(t.RetentionClasse
 // Retagged returns the devices that would be kept for longer or for less by their tags, sorted.
 func (t Tenant) Retagged(found Tagged) (out []Retagged) {
 	classes := t.RetentionClasses()
-	t.tagged.chosen(classes, classes, found, func(r Retagged) bool {
+	t.tagged.chosen(classes, classes, found, math.MaxInt64, func(r Retagged) bool {
 		if r.Stored.Keep != r.Found.Keep {
 			out = append(out, r)
 		}
@@ -165,7 +167,7 @@ func (t Tenant) taggedChange(
 ) (c Change, differs bool) {
 	classes := t.RetentionClasses()
 	at := func() int64 { return now().Add(lead).UnixMilli() }
-	if !t.tagged.clone().update(t.tagged.chosen(classes, classes, found, accept), at()) {
+	if !t.tagged.clone().update(t.tagged.chosen(classes, classes, found, at(), accept), at()) {
 		return c, false
 	}
 	return Change{"tagged updated", func(b *tenantBody) error {
@@ -176,7 +178,8 @@ func (t Tenant) taggedChange(
 		}
 		now := setOf(policies)
 		// The clock may be behind the one by which the classes were set: devices come to them after that.
-		tagged.update(tagged.chosen(now.classes, now.classes, found, accept), max(at(), now.begins+1))
+		from := max(at(), now.begins+1)
+		tagged.update(tagged.chosen(now.classes, now.classes, found, from, accept), from)
 		if tagged.size() > maxTagged {
 			return ErrTagged
 		}

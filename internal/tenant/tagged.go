@@ -92,18 +92,23 @@ type Retagged struct {
 	Stored RetentionClass
 	// Found is the class that the tags of the catalog give.
 	Found RetentionClass
+	// inForce is the class without stored changes that are still to come.
+	inForce RetentionClass
 }
 
 // Shortens reports whether readings of the device would be kept for less.
 func (r Retagged) Shortens() bool { return keepsLonger(r.Stored.Keep, r.Found.Keep) }
 
-// lengthens reports whether readings of a device are kept longer for its tags. What producers send decides of that
-// alone (rule X6).
-func lengthens(r Retagged) bool { return keepsLonger(r.Found.Keep, r.Stored.Keep) }
+// lengthens reports whether readings of a device are kept longer for its tags, and none for less. What producers send
+// decides of that alone (rule X6).
+func lengthens(r Retagged) bool {
+	return keepsLonger(r.Found.Keep, r.Stored.Keep) && !keepsLonger(r.inForce.Keep, r.Found.Keep)
+}
 
-// chosen returns the tags to store: the found tags of devices that are accepted, the stored tags of other devices. Of
-// tags that no class named before, the found ones count.
-func (g taggedTimes) chosen(before, classes []RetentionClass, found Tagged, accept func(Retagged) bool) Tagged {
+// chosen returns the tags to store from a time on: the found tags of devices that are accepted, the stored tags of
+// other devices. Of tags that no class named before, the found ones count.
+func (g taggedTimes) chosen(before, classes []RetentionClass, found Tagged, at int64,
+	accept func(Retagged) bool) Tagged {
 	// foundOf holds the found classes by device.
 	foundOf := map[string]map[string]bool{}
 	out := Tagged{}
@@ -123,18 +128,18 @@ func (g taggedTimes) chosen(before, classes []RetentionClass, found Tagged, acce
 		}
 	}
 	for d, has := range foundOf {
-		stored := map[string]bool{}
+		stored, inForce := map[string]bool{}, map[string]bool{}
 		for tag := range found {
 			class := tag.String()
-			stored[class] = len(g[class][d])%2 == 1
+			stored[class], inForce[class] = len(g[class][d])%2 == 1, g.has(class, d, at)
 			if !slices.ContainsFunc(before, func(c RetentionClass) bool { return c.Devices == class }) {
-				stored[class] = has[class]
+				stored[class], inForce[class] = has[class], has[class]
 			}
 		}
 		in := func(tags map[string]bool) RetentionClass {
 			return classOf(classes, d, func(class string) bool { return tags[class] })
 		}
-		if !accept(Retagged{d, in(stored), in(has)}) {
+		if !accept(Retagged{d, in(stored), in(has), in(inForce)}) {
 			has = stored
 		}
 		for tag := range found {

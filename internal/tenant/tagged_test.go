@@ -159,6 +159,31 @@ func TestTagsAloneOnlyLengthen(t *testing.T) {
 	require.Equal(t, [3]int{5, 7300, 7}, kept())
 }
 
+// A tag that keeps a device for longer than a class that is still to come, and for less than its class of now, counts
+// when that class has come.
+func TestTagBesideAConfirmedOne(t *testing.T) {
+	r := newRetained(t, 0)
+	bergen := tenant.RetentionTag{Name: "site", Value: "bergen"}
+	found := func(inOslo, inBergen []string) tenant.Tagged { return tenant.Tagged{oslo: inOslo, bergen: inBergen} }
+	change, err := tenant.RetentionChange("{site=oslo}=1d,{site=bergen}=5d,default=7d", r.clock, found(nil, nil))
+	require.NoError(t, err)
+	require.NoError(t, r.all.Set(t.Context(), "acme", change))
+	r.now = noon.Add(2 * lead)
+	change, differs := r.tenant().ConfirmTagged(found([]string{"a"}, nil), r.clock, []string{"a"})
+	require.True(t, differs)
+	require.NoError(t, r.all.Set(t.Context(), "acme", change))
+	for range 2 {
+		first := r.first("a")
+		if change, differs = r.tenant().TaggedChange(found(nil, []string{"a"}), r.clock); differs {
+			require.NoError(t, r.all.Set(t.Context(), "acme", change))
+		}
+		require.Equal(t, first, r.first("a"))
+		r.now = r.now.Add(lead + time.Minute)
+	}
+	tomorrow := telemetry.DayOf(r.now.UnixMilli()) + 2
+	require.Equal(t, 5*dayLong, r.tenant().RetentionOf("a", tomorrow))
+}
+
 func TestRetentionByTagIsRefused(t *testing.T) {
 	r := newRetained(t, 0)
 	for _, text := range []string{"{site}=1d", "{site=}=1d", "{=oslo}=1d", "{site=oslo=1d", "{site=o*}=1d", "{}=1d"} {

@@ -56,10 +56,11 @@ var plantedRetention = []planted{
 		old: "for n > 1 && policies[n-2].until > at {",
 		new: "for n > 1 && policies[n-2].until > at+retentionLead.Milliseconds()/2 {"},
 	{name: "X6 tags alone shorten", with: retentions, file: "internal/tenant/tagged.go",
-		old: "return keepsLonger(r.Found.Keep, r.Stored.Keep) }", new: "return r.Found.Keep != r.Stored.Keep }"},
+		old: "return keepsLonger(r.Found.Keep, r.Stored.Keep) && !keepsLonger(r.inForce.Keep, r.Found.Keep)",
+		new: "return r.Found.Keep != r.Stored.Keep"},
 	{name: "X6 a confirmed tag counts at once", with: retentions, file: "internal/tenant/retentionchange.go",
 		old: "return t.taggedChange(found, now, retentionLead,", new: "return t.taggedChange(found, now, 0,"},
 	{name: "X6 a retention by tag shortens for tags at once", with: retentions, file: "internal/tenant/retentionchange.go",
-		old: "tagged.update(tagged.chosen(before, classes, x.found, lengthens), from)",
+		old: "tagged.update(tagged.chosen(before, classes, x.found, from, lengthens), from)",
 		new: "tagged.update(x.found, x.now().UnixMilli())"},
 }
