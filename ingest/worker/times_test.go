@@ -250,8 +250,8 @@ func TestTimesOfAnotherOwnerAfterResume(t *testing.T) {
 }
 
 // A device that was erased, and reports again, keeps the times of what was stored since: the journal carries them to
-// the next owner, which applies the order again. Times of erased rows are gone, also those that an append carries
-// while the order is read.
+// the next owner, which applies the order again. The times of erased rows are gone, and so are the times that an append
+// carries while the order is read.
 func TestTimesOfAnErasedDevice(t *testing.T) {
 	for _, inFlight := range []bool{false, true} {
 		w := withJournal(newWorld(t, nil))

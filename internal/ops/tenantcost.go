@@ -270,7 +270,7 @@ func (c *Costs) addBytes(ctx context.Context, reader *heatlog.Reader, in charges
 	return nil
 }
 
-// containerBegin returns the first instant of which a container may have chunks or rollups.
+// containerBegin returns the begin of the month of a container of chunks or rollups.
 func containerBegin(name string) (time.Time, bool) {
 	_, of, ok := sharding.ParseContainer(name)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A tenant pays for what it has stored in a container since the container's month began, not in that month alone.
+// A bill has the bytes that a tenant has stored in a container since the container's month began.
 func TestStorageOfEarlierMonths(t *testing.T) {
 	now := time.Now().UTC()
 	last := charges.MonthOf(charges.MonthOf(now).Begin().Add(-time.Hour))

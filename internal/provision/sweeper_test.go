@@ -108,14 +108,20 @@ func (w *sweepWorld) requireKept(tenant, device string, from telemetry.Day) {
 	}
 }
 
+// rounds returns a function that makes a round of a sweeper after a time.
+func (w *sweepWorld) rounds() func(after time.Duration) {
+	s := w.sweeper()
+	return func(after time.Duration) {
+		w.t.Helper()
+		time.Sleep(after)
+		require.NoError(w.t, s.Round(w.t.Context()))
+	}
+}
+
 func TestHiddenDaysAreSwept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSweepWorld(t)
-		s := w.sweeper()
-		round := func(after time.Duration) {
-			time.Sleep(after)
-			require.NoError(t, s.Round(t.Context()))
-		}
+		round := w.rounds()
 		first := w.today - sweptDays
 		round(time.Hour)
 		w.set("default=30d,meter-*=10y")
@@ -149,15 +155,11 @@ func TestHiddenDaysAreSwept(t *testing.T) {
 	})
 }
 
-// Days that a device's tag hides are swept like those that a retention hides: two hours later, on all days up to then.
+// A sweep deletes the days that a device's tag hides two hours after the tag hides them: all days up to then.
 func TestDaysHiddenByTagAreSwept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSweepWorld(t)
-		s := w.sweeper()
-		round := func(after time.Duration) {
-			time.Sleep(after)
-			require.NoError(t, s.Round(t.Context()))
-		}
+		round := w.rounds()
 		first := w.today - sweptDays
 		tag := tenant.RetentionTag{Name: "site", Value: "oslo"}
 		w.set("{site=oslo}=5d,default=10y", tenant.Tagged{tag: nil})
@@ -182,11 +184,7 @@ func TestDaysHiddenByTagAreSwept(t *testing.T) {
 func TestNewRetentionDeletesNothingEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSweepWorld(t)
-		s := w.sweeper()
-		round := func(after time.Duration) {
-			time.Sleep(after)
-			require.NoError(t, s.Round(t.Context()))
-		}
+		round := w.rounds()
 		w.set("default=30d")
 		round(24*time.Hour - time.Minute)
 		w.requireKept("acme", "pump-1", w.today-30)

@@ -15,7 +15,8 @@ import (
 // adding is what operators have added with `tenant add` in a run about limits, whose newcomers nobody has registered:
 // an ingester may do so at the same time.
 type adding struct {
-	rnd *rand.Rand // what a seed picks of the rest stays as it is
+	// rnd is its own, so that a seed picks the same of everything else.
+	rnd *rand.Rand
 	// added are tenants that a command says it has registered.
 	added map[string]added
 }

@@ -23,7 +23,8 @@ const bills = "bills"
 
 // billing is what has been counted. Most runs count nothing.
 type billing struct {
-	rnd *rand.Rand // what a seed picks of the rest stays as it is
+	// rnd is its own, so that a seed picks the same of everything else.
+	rnd *rand.Rand
 	on  bool
 	// stored are the stored counters by key and id.
 	stored map[string]map[string]store.HeatDocument

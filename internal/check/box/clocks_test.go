@@ -19,7 +19,8 @@ type clock struct {
 
 // clocking is what the seed picks of clocks.
 type clocking struct {
-	rnd   *rand.Rand // what a seed picks of the rest stays as it is
+	// rnd is its own, so that a seed picks the same of everything else.
+	rnd   *rand.Rand
 	most  time.Duration
 	drift float64
 }

@@ -21,8 +21,9 @@ const copying = "copies"
 
 // copies is what the seed picks of copies of tenants.
 type copies struct {
-	rnd    *rand.Rand // what a seed picks of the rest stays as it is
-	west   *box       // the second account; nil where nothing is copied
+	// rnd is its own, so that a seed picks the same of everything else.
+	rnd    *rand.Rand
+	west   *box // the second account; nil where nothing is copied
 	copies []*copier
 	births int
 	// notes are annotations of the source, by tenant.

@@ -28,7 +28,7 @@ const (
 // longLag is how far replicas lag in runs about R4: less than the margin of rule R7.
 const longLag = 4 * time.Minute
 
-// pickFocus picks what a run is about, with a chance of its own: what a seed picks of the rest stays as it is. Where
+// pickFocus picks what a run is about from random numbers of its own: a seed picks the same of everything else. Where
 // runs are to have one kind of actor it may be a rule instead.
 func (b *box) pickFocus() focus {
 	r := rand.New(rand.NewPCG(b.opts.seed, 39))

@@ -15,7 +15,8 @@ const limits = "limits"
 
 // limiting is what the seed picks of limits. Most runs have none.
 type limiting struct {
-	rnd                *rand.Rand // what a seed picks of the rest stays as it is
+	// rnd is its own, so that a seed picks the same of everything else.
+	rnd                *rand.Rand
 	on                 bool
 	heldFor, fairAfter time.Duration
 	registerRate       int

@@ -17,7 +17,8 @@ import (
 
 // operating is what the seed picks of operators. Most runs have none.
 type operating struct {
-	rnd        *rand.Rand // what a seed picks of the rest stays as it is
+	// rnd is its own, so that a seed picks the same of everything else.
+	rnd        *rand.Rand
 	erasures   bool
 	sweepEvery time.Duration
 	orders     int // that may still be given
@@ -85,7 +86,7 @@ func (b *box) actOperator() bool {
 	switch n := o.rnd.IntN(6); {
 	case n == 0 && o.erasures:
 		i := o.rnd.IntN(len(o.sweepers))
-		if o.rnd.IntN(2) == 0 { // what is erased stays for a while, and is not answered
+		if o.rnd.IntN(2) == 0 { // erased readings stay stored for a while, and no answer has them
 			b.pause(o.sweepers[i], pause{until: time.Now().Add(pick(o.rnd, time.Second, longestPause))})
 			return true
 		}

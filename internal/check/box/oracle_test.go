@@ -42,7 +42,7 @@ type oracle struct {
 	// keepings are keyed by tenant.
 	keepings map[string]*keeping
 	byDevice map[string][]series // in the order in which they came
-	// tags are the newest ones of each device.
+	// tags has the newest tags of each device.
 	tags    map[string]telemetry.Labels
 	refused map[place]string
 	// refusedOf are what is known of refused records that can be read.
@@ -58,7 +58,7 @@ type oracle struct {
 	accepted  []accepted
 	streams   map[uint32]numbered // of the account, by their numbers
 	made      map[chunkName]made  // in streams of the account itself
-	// blocks are all that the journal ever had, also those that it has lost.
+	// blocks has all blocks that the journal ever had, lost blocks included.
 	blocks map[int32][]block
 }
 

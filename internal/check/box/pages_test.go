@@ -67,7 +67,7 @@ func (q *querier) get(ctx context.Context, tenant, path string, form url.Values,
 	return true
 }
 
-// checkSpent fails the run unless an answer says what the store has charged since the meter stood at before.
+// checkSpent fails the run unless an answer names the RU that the store has charged since the meter showed before.
 func (q *querier) checkSpent(what string, before, said float64) {
 	if spent := q.meter.Read().RUs - before; said != spent {
 		q.b.fail("%s: the answer to %s says that it cost %g RU, and it cost %g", q.name, what, said, spent)

@@ -30,7 +30,8 @@ type querier struct {
 	taken       []int64   // by partition, what was acknowledged when those ingesters began that could answer it
 	asks        []*actor  // by partition, the ingester that it asks, nil for several
 	web         http.Handler
-	index       *rejected.Index // of dead letters; nil for none
+	// index has the dead letters; nil where the run is not about refusals.
+	index *rejected.Index
 }
 
 // startQuerier starts a querier and its client.

@@ -15,7 +15,7 @@ import (
 	"binnacle/query/diagnose/rejected"
 )
 
-// refusals are runs of which queriers are asked for what was refused, and where more is.
+// refusals names the runs in which queriers answer what was refused, and in which more is refused.
 const refusals = "refusals"
 
 // pickRefusals picks whether a run is about what was refused.
@@ -42,7 +42,8 @@ type letter struct {
 	deadletter.DeadLetter
 	at     time.Time
 	tenant string // "" where the record names none
-	time   int64  // of the refused reading, -1 where the record names none
+	// time is the event time of the refused reading, -1 where the record names none.
+	time int64
 }
 
 // refusedElements returns what was refused, an element each. Of a record that is read again others may be refused.

@@ -26,7 +26,8 @@ const takenBackWithin = 2*time.Hour - 10*time.Minute
 
 // retaining is what the seed picks of retention in runs in which changes come into force.
 type retaining struct {
-	rnd     *rand.Rand // what a seed picks of the rest stays as it is
+	// rnd is its own, so that a seed picks the same of everything else.
+	rnd     *rand.Rand
 	on      bool
 	passes  time.Duration // before the run begins
 	keepers []keeper

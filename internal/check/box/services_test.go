@@ -26,7 +26,7 @@ type services struct {
 	retention      time.Duration // of the tenants that are there from the beginning; 0 is without end
 }
 
-// pickServices picks the services of a run, with a chance of its own: what a seed picks of the rest stays as it is.
+// pickServices picks the services of a run from random numbers of its own: a seed picks the same of everything else.
 func (b *box) pickServices() (s services) {
 	r := rand.New(rand.NewPCG(b.opts.seed, 37))
 	makes, provisions := r.IntN(4) == 0, r.IntN(5) == 0

@@ -16,7 +16,8 @@ const setbacks = "setbacks"
 
 // setback is what the seed picks of setbacks. Most runs have none.
 type setback struct {
-	rnd *rand.Rand // what a seed picks of the rest stays as it is
+	// rnd is its own, so that a seed picks the same of everything else.
+	rnd *rand.Rand
 	on  bool
 }
 

@@ -7,7 +7,8 @@ import (
 
 // settings is which settings of processes change from life to life, as when one comes back in an older version of them.
 type settings struct {
-	rnd    *rand.Rand // what a seed picks of the rest stays as it is
+	// rnd is its own, so that a seed picks the same of everything else.
+	rnd    *rand.Rand
 	varies bool
 }
 

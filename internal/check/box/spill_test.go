@@ -18,7 +18,8 @@ const spilling = "spill"
 
 // shortage is what the seed picks of short memory.
 type shortage struct {
-	rnd    *rand.Rand // what a seed picks of the rest stays as it is
+	// rnd is its own, so that a seed picks the same of everything else.
+	rnd    *rand.Rand
 	on     bool
 	memory int64 // bytes of an ingester
 	disks  map[*actor]*disk

@@ -213,7 +213,7 @@ func TestCopyEqualsSource(t *testing.T) {
 	})
 }
 
-// lagging is an account with a replica that lacks the first chunk of each chain when it is asked for the first time.
+// lagging reads from a replica that lacks the first chunk of each chain when a scan meets the chunk first.
 type lagging struct {
 	tenantcopy.Chunks
 	asked sync.Map
