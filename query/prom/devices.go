@@ -77,19 +77,18 @@ func (s *selector) narrowed(ctx context.Context, r query.Request, matchers []*la
 // found returns what find finds. A metric or device that the catalog has never seen is not looked for, which costs
 // nothing; a hint says so, as it does where find finds nothing.
 func (s *selector) found(ctx context.Context, matchers []*labels.Matcher,
-	find func() ([]*series, annotations.Annotations, error)) (
-	out []*series, warnings annotations.Annotations, err error) {
+	find func() ([]*series, annotations.Annotations, error)) (out *outcome) {
 	names := namesIn(matchers)
 	known, unknown, err := s.lacks(ctx, names)
-	if err != nil {
-		return nil, nil, err
+	if out = (&outcome{err: err}); err != nil {
+		return out
 	}
 	if !unknown {
-		if out, warnings, err = find(); err != nil || len(out) > 0 {
-			return out, warnings, err
+		if out.series, out.warnings, out.err = find(); out.err != nil || len(out.series) > 0 {
+			return out
 		}
 		if known, err = s.tags.Known(ctx); err != nil {
-			return nil, nil, err
+			return &outcome{err: err}
 		}
 	}
 	for _, hint := range known.Hints(names) {
@@ -97,7 +96,7 @@ func (s *selector) found(ctx context.Context, matchers []*labels.Matcher,
 			s.hints = append(s.hints, hint)
 		}
 	}
-	return out, warnings, nil
+	return out
 }
 
 // lacks reports whether no device of the tenant is, or has, what the names say.

@@ -77,10 +77,6 @@ func (o *outcome) sizes() leafSize {
 	return o.size
 }
 
-func (o *outcome) get() ([]*series, annotations.Annotations, error) {
-	return o.series, o.warnings, o.err
-}
-
 // stepGrid are the instants of a query's steps.
 type stepGrid struct {
 	first, step int64
@@ -129,14 +125,13 @@ func (l *pushdown) formula() string {
 // outcome returns the series of a pushdown. It computes them once.
 func (s *selector) outcome(ctx context.Context, l *pushdown) *outcome {
 	if l.found == nil {
-		out := &outcome{}
 		if l.inner != nil {
-			out.series, out.warnings, out.err = s.overSubquery(ctx, l)
+			l.found = &outcome{}
+			l.found.series, l.found.warnings, l.found.err = s.overSubquery(ctx, l)
 		} else {
-			out.series, out.warnings, out.err = s.found(ctx, l.matchers,
+			l.found = s.found(ctx, l.matchers,
 				func() ([]*series, annotations.Annotations, error) { return s.kept(ctx, l) })
 		}
-		l.found = out
 		if s.check != nil {
 			s.check(l)
 		}

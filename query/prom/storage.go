@@ -72,32 +72,29 @@ func (*selector) Close() error { return nil }
 func (s *selector) Select(ctx context.Context, _ bool, hints *storage.SelectHints,
 	matchers ...*labels.Matcher) storage.SeriesSet {
 	if l := s.pushdowns.of(matchers); l != nil {
-		return s.set(func() ([]*series, annotations.Annotations, error) {
-			return s.outcome(ctx, l).get()
-		})
+		return s.set(func() *outcome { return s.outcome(ctx, l) })
 	}
 	r := s.request(matchers)
 	if hints != nil {
 		r.Range = rangeOf(max(s.mint, hints.Start), min(s.maxt, hints.End))
 	}
 	engine := s.bound != nil
-	return s.set(func() ([]*series, annotations.Annotations, error) {
+	return s.set(func() *outcome {
 		if known := s.reads.find(matchers, r.Range); known != nil {
-			return known.get()
+			return known
 		}
-		out := &outcome{}
-		out.series, out.warnings, out.err = s.found(ctx, matchers, func() ([]*series, annotations.Annotations, error) {
+		out := s.found(ctx, matchers, func() ([]*series, annotations.Annotations, error) {
 			return s.collect(ctx, r, matchers)
 		})
 		if engine {
 			s.reads = append(s.reads, read{fmt.Sprintf("%q", matchers), r.Range, out})
 		}
-		return out.get()
+		return out
 	})
 }
 
 // set returns the set of a selector, as one of the evaluation under way.
-func (t *tenantStorage) set(find func() ([]*series, annotations.Annotations, error)) *set {
+func (t *tenantStorage) set(find func() *outcome) *set {
 	out := &set{find: find}
 	if t.bound != nil {
 		t.bound.add(out)
@@ -489,30 +486,27 @@ func (i *iterator) AtT() int64 { return i.times[i.at] }
 
 // set is the series of a selector. What they are is found out when the first one is asked for, or before.
 type set struct {
-	find     func() ([]*series, annotations.Annotations, error)
-	found    []*series
-	at       int
-	warnings annotations.Annotations
-	err      error
+	find func() *outcome
+	*outcome
+	at int
 }
 
 // Next implements storage.SeriesSet.
 func (s *set) Next() bool {
 	s.resolve()
 	s.at++
-	return s.err == nil && s.at < len(s.found)
+	return s.err == nil && s.at < len(s.series)
 }
 
 // resolve finds out what the series are, once.
 func (s *set) resolve() {
 	if s.find != nil {
-		s.found, s.warnings, s.err = s.find()
-		s.find, s.at = nil, -1
+		s.outcome, s.find, s.at = s.find(), nil, -1
 	}
 }
 
 // At implements storage.SeriesSet.
-func (s *set) At() storage.Series { return s.found[s.at] }
+func (s *set) At() storage.Series { return s.series[s.at] }
 
 // Err implements storage.SeriesSet.
 func (s *set) Err() error { return s.err }
