@@ -18,16 +18,20 @@ import (
 // maxUnpacked bounds what the columns of a page unpack to.
 const maxUnpacked = 64 << 20
 
-// packer and unpacker are safe for any number of callers. The library's own window would take 19 MB more.
+// packers and unpacker are safe for any number of callers. Texts of digits are shorter by the fastest packer. The
+// library's own window would take 19 MB more.
 var (
-	packer = sync.OnceValue(func() *zstd.Encoder {
-		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
-			zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true), zstd.WithWindowSize(1<<20),
-			zstd.WithLowerEncoderMem(true))
-		if err != nil {
-			panic(err) // the options are right
+	packers = sync.OnceValue(func() (list [2]*zstd.Encoder) {
+		for i, level := range []zstd.EncoderLevel{zstd.SpeedBetterCompression, zstd.SpeedFastest} {
+			w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level), zstd.WithEncoderConcurrency(1),
+				zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true), zstd.WithWindowSize(1<<20),
+				zstd.WithLowerEncoderMem(true))
+			if err != nil {
+				panic(err) // the options are right
+			}
+			list[i] = w
 		}
-		return w
+		return list
 	})
 	unpacker = sync.OnceValue(func() *zstd.Decoder {
 		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxUnpacked))
@@ -56,12 +60,13 @@ func (w *columnWriter) packed() (out []byte) {
 		if from = end; len(part) == 0 {
 			continue
 		}
-		packed := packer().EncodeAll(part, nil)
-		out = binary.AppendUvarint(out, uint64(len(part)))
-		if len(packed) >= len(part) {
-			// It does not compress.
-			packed = part
+		packed := part
+		for _, p := range packers() {
+			if one := p.EncodeAll(part, nil); len(one) < len(packed) {
+				packed = one
+			}
 		}
+		out = binary.AppendUvarint(out, uint64(len(part)))
 		out = binary.AppendUvarint(out, uint64(len(packed)))
 		out = append(out, packed...)
 	}
@@ -158,17 +163,26 @@ type dictionary[T comparable] struct {
 	list  []T
 }
 
-// code returns 1 for a value that was not there before, else 2 and its place. 0 is left for none.
-func (d *dictionary[T]) code(v T) uint64 {
+// place returns the place of a value in the list, which gets it if it has not.
+func (d *dictionary[T]) place(v T) (place int, isNew bool) {
 	if i, ok := d.codes[v]; ok {
-		return uint64(i) + 2
+		return i, false
 	}
 	if d.codes == nil {
 		d.codes = make(map[T]int)
 	}
 	d.codes[v] = len(d.list)
 	d.list = append(d.list, v)
-	return 1
+	return len(d.list) - 1, true
+}
+
+// code returns 1 for a value that was not there before, else 2 and its place. 0 is left for none.
+func (d *dictionary[T]) code(v T) uint64 {
+	place, isNew := d.place(v)
+	if isNew {
+		return 1
+	}
+	return uint64(place) + 2
 }
 
 func (w *columnWriter) entries(entries []Entry) {
@@ -199,18 +213,15 @@ func (w *columnWriter) entries(entries []Entry) {
 // number returns the values of all lists, each once, in the order in which they come, and writes every list as a set of
 // their places. of returns the list of an entry.
 func number[T comparable](n int, of func(i int) []T) (list []T, sets [][]byte) {
-	place := make(map[T]uint64)
+	var dict dictionary[T]
 	sets = make([][]byte, n)
 	for i := range n {
 		for _, x := range of(i) {
-			if _, ok := place[x]; !ok {
-				place[x] = uint64(len(list))
-				list = append(list, x)
-			}
-			sets[i] = binary.AppendUvarint(sets[i], place[x])
+			place, _ := dict.place(x)
+			sets[i] = binary.AppendUvarint(sets[i], uint64(place))
 		}
 	}
-	return list, sets
+	return dict.list, sets
 }
 
 // sets writes a dictionary of sets, and every entry's number of a set.
@@ -273,45 +284,46 @@ func (w *columnWriter) tags(entries []Entry) {
 	last := int64(0)
 	for _, name := range names {
 		var dict dictionary[string]
-		codes := make([]uint64, len(entries))
-		for i, j := range byName[name] {
-			if j >= 0 {
-				codes[i] = dict.code(entries[i].Tags[j].Value)
-			}
-		}
-		w.texts(dict.list)
-		w.numbers(codes)
-		clear(codes)
+		codes, later := make([]uint64, len(entries)), make([]uint64, len(entries))
 		for i, j := range byName[name] {
 			if j < 0 {
 				continue
 			}
-			t := entries[i].Tags[j].Updated
+			t := entries[i].Tags[j]
+			codes[i] = dict.code(t.Value)
 			if updated[i] == 0 {
 				updated[i] = last
 			}
-			codes[i] = zigzag(t - updated[i])
-			updated[i], last = t, t
+			later[i] = zigzag(t.Updated - updated[i])
+			updated[i], last = t.Updated, t.Updated
 		}
+		w.texts(dict.list)
 		w.numbers(codes)
+		w.numbers(later)
 	}
 }
 
-// sources writes a set for each entry: from which tag on, in order, which stream, partition and offset count. It writes
+// positions writes where tags come from: a set for each entry, from which tag on, in order, which stream and partition
+// count; before them the offsets of all sets, each less the one before it of the same stream and partition. It writes
 // nothing where no tag has a source.
-func (w *columnWriter) sources(entries []Entry) {
-	sets, isKnown := make([][]byte, len(entries)), false
+func (w *columnWriter) positions(entries []Entry) {
+	sets, last := make([][]byte, len(entries)), make(map[telemetry.Source]int64)
+	var offsets []uint64
 	for i := range entries {
 		before := telemetry.Source{}
 		for k, t := range entries[i].Tags {
 			if s := t.Source; s != before {
 				set := binary.AppendUvarint(binary.AppendUvarint(sets[i], uint64(k)), uint64(s.Stream))
-				sets[i] = binary.AppendVarint(binary.AppendVarint(set, int64(s.Partition)), s.Through)
-				before, isKnown = s, true
+				sets[i] = binary.AppendVarint(set, int64(s.Partition))
+				log := telemetry.Source{Stream: s.Stream, Partition: s.Partition}
+				offsets = append(offsets, zigzag(s.Through-last[log]))
+				last[log], before = s.Through, s
 			}
 		}
 	}
-	if isKnown {
+	if len(offsets) > 0 {
+		w.out = binary.AppendUvarint(w.out, uint64(len(offsets)))
+		w.numbers(offsets)
 		w.sets(sets)
 	}
 }
@@ -320,7 +332,10 @@ func zigzag(n int64) uint64   { return uint64(n<<1) ^ uint64(n>>63) }
 func unzigzag(n uint64) int64 { return int64(n>>1) ^ -int64(n&1) }
 
 // columnReader reads what columnWriter writes. After a fault all that it returns is empty.
-type columnReader struct{ bytesread.Reader }
+type columnReader struct {
+	bytesread.Reader
+	devices int // of the page
+}
 
 func (r *columnReader) numbers(n int) []uint64 {
 	width, out := r.Byte(), make([]uint64, n)
@@ -415,7 +430,8 @@ func (r *columnReader) places(n, size int) []int {
 	return out
 }
 
-func (r *columnReader) entries(n int) []Entry {
+func (r *columnReader) entries() []Entry {
+	n := r.devices
 	out := make([]Entry, n)
 	for i, id := range r.sorted(n) {
 		out[i].Device = id
@@ -442,27 +458,21 @@ func (r *columnReader) entries(n int) []Entry {
 	return out
 }
 
-// setReader reads sets of elements of a list, each in order.
-type setReader[T any] struct {
-	*columnReader
-	list    []T
-	compare func(T, T) int
-}
-
-// read reads a dictionary of sets, and the set of each of n entries. Entries of one set share its memory.
-func (r setReader[T]) read(n int) [][]T {
-	texts, out := r.texts(), make([][]T, n)
+// readSets reads a dictionary of sets of a list's elements, each in order, and the set of each entry. Entries with the
+// same set share its memory.
+func readSets[T any](r *columnReader, list []T, compare func(T, T) int) [][]T {
+	texts, out := r.texts(), make([][]T, r.devices)
 	sets := make([][]T, len(texts))
 	for i, s := range texts {
 		one := bytesread.Reader{Rest: []byte(s)}
-		for len(one.Rest) > 0 && len(r.list) > 0 {
-			sets[i] = append(sets[i], r.list[one.Uvarint(uint64(len(r.list)-1))])
+		for len(one.Rest) > 0 && len(list) > 0 {
+			sets[i] = append(sets[i], list[one.Uvarint(uint64(len(list)-1))])
 		}
-		if one.Err != nil || len(sets[i]) == 0 || !ordered(sets[i], r.compare) {
+		if one.Err != nil || len(sets[i]) == 0 || !ordered(sets[i], compare) {
 			r.Failf("a set of %d bytes is none, or not in order", len(s))
 		}
 	}
-	for i, k := range r.places(n, len(sets)) {
+	for i, k := range r.places(r.devices, len(sets)) {
 		if k >= 0 && r.Err == nil {
 			out[i] = sets[k]
 		}
@@ -482,7 +492,7 @@ func (r *columnReader) metrics(out []Entry) {
 			r.Failf("kind %d", kind)
 		}
 	}
-	for i, set := range (setReader[Metric]{r, list, Metric.Compare}).read(len(out)) {
+	for i, set := range readSets(r, list, Metric.Compare) {
 		out[i].Metrics = set
 	}
 }
@@ -497,7 +507,7 @@ func (r *columnReader) labels(out []Entry) {
 	for i, name := range names {
 		list = append(list, telemetry.Label{Name: name, Value: values[i]})
 	}
-	for i, set := range (setReader[telemetry.Label]{r, list, CompareLabels}).read(len(out)) {
+	for i, set := range readSets(r, list, CompareLabels) {
 		out[i].Labels = set
 	}
 }
@@ -539,7 +549,15 @@ func (r *columnReader) tags(out []Entry) {
 	}
 }
 
-func (r *columnReader) sources(out []Entry) {
+// sources reads where tags come from. Releases before positions wrote each offset into its set.
+func (r *columnReader) sources(out []Entry, arePositions bool) {
+	var offsets []uint64
+	if len(r.Rest) == 0 {
+		return
+	} else if arePositions {
+		offsets = r.numbers(int(r.Uvarint(maxTexts)))
+	}
+	last := make(map[telemetry.Source]int64)
 	sets := r.texts()
 	for i, at := range r.places(len(out), len(sets)) {
 		if at < 0 || r.Err != nil {
@@ -548,7 +566,16 @@ func (r *columnReader) sources(out []Entry) {
 		one, tags := bytesread.Reader{Rest: []byte(sets[at])}, out[i].Tags
 		for len(one.Rest) > 0 {
 			from, stream := one.Uvarint(uint64(len(tags))), uint32(one.Uvarint(math.MaxUint32))
-			s := telemetry.Source{Stream: stream, Partition: int32(one.Varint()), Through: one.Varint()}
+			s := telemetry.Source{Stream: stream, Partition: int32(one.Varint())}
+			switch {
+			case !arePositions:
+				s.Through = one.Varint()
+			case len(offsets) == 0:
+				one.Failf("more sources than offsets")
+			default:
+				last[s] += unzigzag(offsets[0])
+				s.Through, offsets = last[s], offsets[1:]
+			}
 			for k := range tags[from:] {
 				tags[from:][k].Source = s
 			}

@@ -19,8 +19,8 @@ func FromColumns(columns []byte, devices int) ([]Entry, error) {
 	if devices < 0 || devices > MaxDevices {
 		return nil, ErrCorrupt
 	}
-	r := columnReader{bytesread.Reader{Rest: columns}}
-	out := r.entries(devices)
+	r := columnReader{bytesread.Reader{Rest: columns}, devices}
+	out := r.entries()
 	if r.Err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, r.Err)
 	}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"hash/maphash"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -21,9 +22,9 @@ type Index struct {
 	last    blocks[int64]  //
 	metrics blocks[uint32] // sets, by device
 	labels  blocks[uint32] //
-	// stamps says of tags which records set them. stamped has, by device, the place of its first tag's stamp, and 1.
-	stamps  []stamp
-	stamped blocks[uint32]
+	// stamps says, by device, which record set its first tag, and when. origins has what many stamps share.
+	stamps  blocks[stamp]
+	origins dictionary[origin]
 	// tags is keyed by name, and names lists the names in order.
 	tags  map[string]*tag
 	names []string
@@ -36,22 +37,28 @@ type Index struct {
 
 // NewIndex makes an index of no device.
 func NewIndex() *Index {
-	return &Index{
+	x := &Index{
 		devices: newWords(), tags: make(map[string]*tag), forgotten: make(map[uint64]int64),
-		metricSets: newSets(Metric.hash, Metric.bytes), labelSets: newSets(labelHash, labelBytes),
+		metricSets: newSets(func(m Metric) int64 { return int64(40 + len(m.Name)/8 + len(m.Unit)/8) }), // names are shared
+		labelSets:  newSets(func(l telemetry.Label) int64 { return int64(32 + len(l.Value)) }),
 	}
+	x.origins.place(origin{updated: math.MinInt64}) // of the zero stamp, as no tag has it
+	return x
 }
 
 // tag is a column of the values of a tag.
 type tag struct {
 	values words
 	codes  blocks[uint32] // 0: none, else the value's number and 1
-	stamps blocks[uint32] // 0: the device's first one, else the place of the value's own stamp and 1
+	stamps blocks[stamp]  // the zero stamp is Index.stamps'
 	count  int            // devices that have it
 }
 
-// stamp is what a Tag has beside its name and value.
-type stamp struct {
+// stamp is what a Tag has beside its name and value: the place of its origin, and the lower half of its offset.
+type stamp struct{ origin, offset uint32 }
+
+// origin is what a stamp has beside the lower half of its offset.
+type origin struct {
 	source  telemetry.Source
 	updated int64
 }
@@ -151,15 +158,14 @@ func (w *words) bytes() int64 { return int64(16*cap(w.list)+4*len(w.slots)) + w.
 
 // sets numbers sets of elements, each once. 0 is the empty one.
 type sets[T comparable] struct {
-	hash func(T, *maphash.Hash)
 	size func(T) int64
 	list [][]T
 	by   map[uint64][]uint32
 	held int64
 }
 
-func newSets[T comparable](hash func(T, *maphash.Hash), size func(T) int64) sets[T] {
-	return sets[T]{hash: hash, size: size, list: [][]T{nil}, by: make(map[uint64][]uint32)}
+func newSets[T comparable](size func(T) int64) sets[T] {
+	return sets[T]{size: size, list: [][]T{nil}, by: make(map[uint64][]uint32)}
 }
 
 func (s *sets[T]) number(set []T) uint32 {
@@ -169,7 +175,7 @@ func (s *sets[T]) number(set []T) uint32 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	for _, x := range set {
-		s.hash(x, &h)
+		maphash.WriteComparable(&h, x)
 	}
 	key := h.Sum64()
 	for _, i := range s.by[key] {
@@ -186,22 +192,6 @@ func (s *sets[T]) number(set []T) uint32 {
 	s.by[key] = append(s.by[key], n)
 	return n
 }
-
-func (m Metric) hash(h *maphash.Hash) {
-	_, _ = h.WriteString(m.Name)
-	_ = h.WriteByte(byte(m.Kind))
-	_, _ = h.WriteString(m.Unit)
-}
-
-func (m Metric) bytes() int64 { return int64(40 + len(m.Name)/8 + len(m.Unit)/8) } // names are shared
-
-func labelHash(l telemetry.Label, h *maphash.Hash) {
-	_, _ = h.WriteString(l.Name)
-	_ = h.WriteByte(0xff)
-	_, _ = h.WriteString(l.Value)
-}
-
-func labelBytes(l telemetry.Label) int64 { return int64(32 + len(l.Value)) }
 
 // Digest returns the digest by which a device is forgotten.
 func Digest(device string) uint64 {
@@ -289,26 +279,30 @@ func (x *Index) add(e *Entry) {
 		}
 		v, _ := c.values.number(t.Value)
 		c.codes.set(i, uint32(v)+1)
-		x.stamp(c, i, stamp{t.Source, t.Updated})
+		x.stamp(c, i, t)
 	}
 }
 
-// stamp notes the stamp of a device's tag. Tags that one record has set share it.
-func (x *Index) stamp(c *tag, i int, s stamp) {
-	first, own := x.stamped.get(i), c.stamps.get(i)
-	switch {
-	case first > 0 && x.stamps[first-1] == s:
-		c.stamps.set(i, 0)
-	case own > 0:
-		x.stamps[own-1] = s
-	default:
-		x.stamps = append(x.stamps, s)
-		at := &c.stamps
-		if first == 0 {
-			at = &x.stamped
-		}
-		at.set(i, uint32(len(x.stamps)))
+// stamp notes which record set a tag of a device. Tags that one record has set share a stamp.
+func (x *Index) stamp(c *tag, i int, t Tag) {
+	s, first, o := stamp{}, x.stamps.get(i), origin{t.Source, t.Updated}
+	if x.origin(first) != o {
+		o.source.Through >>= 32
+		place, _ := x.origins.place(o)
+		s = stamp{uint32(place), uint32(t.Source.Through)}
 	}
+	if first.origin == 0 {
+		x.stamps.set(i, s)
+		s = first
+	}
+	c.stamps.set(i, s)
+}
+
+// origin returns the source of a stamp, with the whole offset, and its time.
+func (x *Index) origin(s stamp) origin {
+	o := x.origins.list[s.origin]
+	o.source.Through = o.source.Through<<32 | int64(s.offset)
+	return o
 }
 
 // tag returns the tag of a device by its name; ok is false if it has none.
@@ -318,12 +312,12 @@ func (x *Index) tag(name string, i int) (t Tag, ok bool) {
 	if code == 0 {
 		return t, false
 	}
-	at := c.stamps.get(i)
-	if at == 0 {
-		at = x.stamped.get(i)
+	s := c.stamps.get(i)
+	if s.origin == 0 {
+		s = x.stamps.get(i)
 	}
-	s := x.stamps[at-1]
-	return Tag{Name: name, Value: c.values.list[code-1], Source: s.source, Updated: s.updated}, true
+	o := x.origin(s)
+	return Tag{Name: name, Value: c.values.list[code-1], Source: o.source, Updated: o.updated}, true
 }
 
 // Len returns how many devices there are.
@@ -415,9 +409,9 @@ func difference[T any](a, b []T, compare func(T, T) int) (out []T) {
 // Bytes returns about how much memory the index takes.
 func (x *Index) Bytes() int64 {
 	n := x.devices.bytes() + x.first.bytes(8) + x.last.bytes(8) + x.metrics.bytes(4) + x.labels.bytes(4) +
-		x.stamped.bytes(4) + int64(24*cap(x.stamps))
+		x.stamps.bytes(8) + int64(100*len(x.origins.list))
 	for name, c := range x.tags {
-		n += int64(len(name)) + c.values.bytes() + c.codes.bytes(4) + c.stamps.bytes(4)
+		n += int64(len(name)) + c.values.bytes() + c.codes.bytes(4) + c.stamps.bytes(8)
 	}
 	return n + x.metricSets.held + x.labelSets.held + int64(32*len(x.forgotten))
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -16,9 +17,10 @@ import (
 const Version = 1
 
 const (
-	// TargetBytes is what a page aims at: request units for a KB are the fewest at about 32.
-	TargetBytes = 30 << 10
-	maxBytes    = 36 << 10
+	// TargetBytes is what a page aims at, and maxBytes what it has at most, but for one device: request units for a KB
+	// are the fewest just below 32.
+	TargetBytes = 31_800
+	maxBytes    = 32_300
 	// MaxDevices bounds the devices of a page.
 	MaxDevices = 1 << 14
 )
@@ -59,9 +61,12 @@ type document struct {
 	Replaces []string    `json:"replaces,omitempty"`
 	Columns  int         `json:"columns"` // bytes that data unpacks to
 	Data     []byte      `json:"data"`
-	// Sources are columns beside those in Data, and SourceColumns their unpacked bytes: earlier releases pass over them.
-	SourceColumns int    `json:"sourceColumns,omitempty"`
-	Sources       []byte `json:"sources,omitempty"`
+	// Positions are columns beside those in Data, and PositionColumns their unpacked bytes: earlier releases pass over
+	// them, or wrote Sources.
+	PositionColumns int    `json:"positionColumns,omitempty"`
+	Positions       []byte `json:"positions,omitempty"`
+	SourceColumns   int    `json:"sourceColumns,omitempty"`
+	Sources         []byte `json:"sources,omitempty"`
 }
 
 const documentType = "catalog"
@@ -85,9 +90,9 @@ func Encode(p Page) (id string, doc []byte, err error) {
 		V: Version, Type: documentType, Devices: len(entries), Updated: p.Updated, Applied: p.Applied,
 		Replaces: p.Replaces, Columns: len(w.out), Data: w.packed(),
 	}
-	var sources columnWriter
-	sources.sources(entries)
-	d.SourceColumns, d.Sources = len(sources.out), sources.packed()
+	var positions columnWriter
+	positions.positions(entries)
+	d.PositionColumns, d.Positions = len(positions.out), positions.packed()
 	for _, f := range p.Forget {
 		d.Forget = append(d.Forget, [2]string{fmt.Sprintf("%016x", f.Device), fmt.Sprint(f.Until)})
 	}
@@ -108,8 +113,8 @@ func Decode(id string, doc []byte) (Page, error) {
 	if d.V != Version || d.Type != documentType {
 		return Page{}, fmt.Errorf("%w: type %q, version %d", ErrCorrupt, d.Type, d.V)
 	}
-	if d.Devices < 0 || d.Devices > MaxDevices || min(d.Columns, d.SourceColumns) < 0 ||
-		max(d.Columns, d.SourceColumns) > maxUnpacked {
+	if d.Devices < 0 || d.Devices > MaxDevices || min(d.Columns, d.SourceColumns, d.PositionColumns) < 0 ||
+		max(d.Columns, d.SourceColumns, d.PositionColumns) > maxUnpacked {
 		return Page{}, fmt.Errorf("%w: %d devices in %d bytes", ErrCorrupt, d.Devices, d.Columns)
 	}
 	p := Page{ID: id, Updated: d.Updated, Applied: d.Applied, Replaces: d.Replaces}
@@ -120,20 +125,20 @@ func Decode(id string, doc []byte) (Page, error) {
 		}
 		p.Forget = append(p.Forget, one)
 	}
-	err := readColumns(d.Data, d.Columns, func(r *columnReader) { p.Entries = r.entries(d.Devices) })
-	if err == nil && d.SourceColumns > 0 {
-		err = readColumns(d.Sources, d.SourceColumns, func(r *columnReader) { r.sources(p.Entries) })
-	}
+	err := cmp.Or(
+		d.readColumns(d.Data, d.Columns, func(r *columnReader) { p.Entries = r.entries() }),
+		d.readColumns(d.Sources, d.SourceColumns, func(r *columnReader) { r.sources(p.Entries, false) }),
+		d.readColumns(d.Positions, d.PositionColumns, func(r *columnReader) { r.sources(p.Entries, true) }))
 	return p, err
 }
 
 // readColumns unpacks columns, and has all of them read.
-func readColumns(data []byte, size int, read func(r *columnReader)) error {
+func (d *document) readColumns(data []byte, size int, read func(r *columnReader)) error {
 	columns, err := unpack(data, size)
 	if err != nil {
 		return err
 	}
-	r := columnReader{bytesread.Reader{Rest: columns}}
+	r := columnReader{bytesread.Reader{Rest: columns}, d.Devices}
 	read(&r)
 	if err := r.End(); err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -141,45 +146,21 @@ func readColumns(data []byte, size int, read func(r *columnReader)) error {
 	return nil
 }
 
-// Pages makes as many pages of entries as these need, each of about TargetBytes.
-func Pages(entries []Entry, updated int64) ([]EncodedPage, error) {
-	if len(entries) == 0 {
-		return nil, nil
-	}
-	size := len(entries)
-	for size > MaxDevices {
-		size = (size + 1) / 2
-	}
-	// Some devices show how many of them fill a page.
-	for {
-		_, doc, err := Encode(Page{Entries: entries[:size], Updated: updated})
+// Pages makes as few pages of entries as it can, in order: each but the last has about TargetBytes.
+func Pages(entries []Entry, updated int64) (out []EncodedPage, err error) {
+	for size := len(entries); len(entries) > 0; {
+		size = max(1, min(size, len(entries), MaxDevices))
+		id, doc, err := Encode(Page{Entries: entries[:size], Updated: updated})
 		if err != nil {
 			return nil, err
 		}
-		if len(doc) <= maxBytes || size == 1 {
-			break
-		}
-		size = max(1, min(size-1, size*TargetBytes/len(doc)))
-	}
-	pages := (len(entries) + size - 1) / size
-	size = (len(entries) + pages - 1) / pages
-	var out []EncodedPage
-	for part := range slices.Chunk(entries, size) {
-		id, doc, err := Encode(Page{Entries: part, Updated: updated})
-		if err != nil {
-			return nil, err
-		}
-		if len(doc) <= 2*maxBytes || len(part) == 1 {
-			out = append(out, EncodedPage{id, doc, part})
+		next := size * TargetBytes / len(doc)
+		if len(doc) > maxBytes && size > 1 {
+			size = min(size-1, next)
 			continue
 		}
-		for half := range slices.Chunk(part, (len(part)+1)/2) { // these say more than the first ones
-			more, err := Pages(half, updated)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, more...)
-		}
+		out = append(out, EncodedPage{id, doc, entries[:size]})
+		entries, size = entries[size:], next
 	}
 	return out, nil
 }

@@ -60,11 +60,9 @@ func New(cfg Config) *Cache {
 	return &Cache{cfg: cfg, copies: make(map[string]*Copy)}
 }
 
-const (
-	// pageMargin is the time before the newest page from which on pages are read again, in seconds: what was stored
-	// earlier may have been seen later, where a replica lags or the clocks of the service differ.
-	pageMargin = 5 * 60
-)
+// pageMargin is the time before the newest page from which on pages are read again, in seconds: what was stored earlier
+// may have been seen later, where a replica lags or the clocks of the service differ.
+const pageMargin = 5 * 60
 
 // Get returns the catalog of a tenant as the store had it after an instant, or later. A copy that was read since is
 // used again.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -199,9 +200,7 @@ func writeReply(w http.ResponseWriter, r *http.Request, rep reply) {
 	} else {
 		charged(h, rep.charge)
 	}
-	for k, v := range rep.header {
-		h[k] = v
-	}
+	maps.Copy(h, rep.header)
 	if rep.etag != "" {
 		h["Etag"] = []string{rep.etag}
 	}
