@@ -12,7 +12,8 @@ import (
 	"binnacle/sharding"
 )
 
-// markLate marks devices to be read raw that have chunks in built hours which the manifest's asOf does not cover.
+// markLate marks devices to be read raw that have rows in built hours which the manifest's asOf does not cover. A chunk
+// without rows marks nothing: an order of erasure clears rollups that show what it had (rule E-R10).
 func (r *round) markLate(ctx context.Context) error {
 	covered := r.old.MinuteHours()
 	if covered == 0 || r.asOf == r.old.AsOf {
@@ -29,7 +30,7 @@ func (r *round) markLate(ctx context.Context) error {
 			return err
 		}
 		hours := rollup.HoursOf(r.Day, c.Header.From, c.Header.To) & covered
-		if hours != 0 && !r.severalKeys(c.Header.Device) {
+		if !c.Header.IsErased() && hours != 0 && !r.severalKeys(c.Header.Device) {
 			r.manifest.MarkRaw(c.Header.Device, hours)
 			late[c.Header.Device] = true
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"binnacle/binning/rollup"
+	"binnacle/internal/erasure"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
@@ -108,6 +109,9 @@ func (r *round) run(ctx context.Context, rebuild bool) error {
 		return nil
 	}
 	due := r.due(rebuild)
+	if err := r.checkErasures(ctx); err != nil {
+		return err
+	}
 	if err := r.markLate(ctx); err != nil {
 		return err
 	}
@@ -339,8 +343,8 @@ func (r *round) discard(ctx context.Context) {
 	}
 }
 
-// checkErasures fails with errLost when the sweep of an order about the day has ended since the round began, a margin
-// ago: the round may have read chunks of before the sweep, and they must not be stored again (rule E-R10).
+// checkErasures fails with errLost where rollups of the key and day may show what an order erases: from the end of its
+// sweep until they are cleared, and in a round that began before (rule E-R10).
 func (r *round) checkErasures(ctx context.Context) error {
 	if r.cfg.Erasures == nil {
 		return nil
@@ -350,12 +354,19 @@ func (r *round) checkErasures(ctx context.Context) error {
 		return err
 	}
 	for _, o := range orders {
-		settled := o.SweptAt.Add(r.cfg.Margin)
-		if !o.SweptAt.IsZero() && o.Matches(o.Device, r.Day) && r.now.Before(settled) && !r.cfg.Now().Before(settled) {
+		if !o.SweptAt.IsZero() && r.isTouched(o) && (o.ClearedAt.IsZero() || r.now.Before(o.ClearedAt)) {
 			return errLost
 		}
 	}
 	return nil
+}
+
+// isTouched reports whether the key has chunks of the day that an order may erase.
+func (t Target) isTouched(o *erasure.Order) bool {
+	return o.Matches(o.Device, t.Day) && (o.Device == "" ||
+		slices.ContainsFunc(t.Tenant.Placement.Keys(o.Device, t.Day), func(k sharding.Key) bool {
+			return k.TenantShard == t.TenantShard
+		}))
 }
 
 // create stores a document of this round. That it exists says that an earlier attempt came through: its name is ours.

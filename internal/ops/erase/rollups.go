@@ -16,12 +16,12 @@ import (
 	"binnacle/sharding"
 )
 
-// clearing takes rollups away that may show what an order erases (rule E-R10). All that it knows is in the store.
+// clearing takes rollups away that may show what an order erases (rule E-R10): no round makes some meanwhile. All that
+// it knows is in the store.
 type clearing struct {
 	*Sweeper
 	order  *erasure.Order
 	tenant tenant.Tenant
-	before int64 // s since 1970 UTC: documents that were stored earlier may be of erased chunks
 	*clearState
 }
 
@@ -56,21 +56,18 @@ func (c *clearing) run(ctx context.Context, v *control.Snapshot) (isClear bool, 
 	return isClear, nil
 }
 
-// shard takes away rollups of a first-level key. A batch shows a device if its series index names it, which is stored
+// shard removes rollups of a first-level key. A batch shows a device if its series index names it, which is stored
 // before the rest of it.
 func (c *clearing) shard(ctx context.Context, key store.RollupKey, part telemetry.Range) (isClear bool, err error) {
-	days := map[telemetry.Day]map[string]bool{} // batches
+	days := map[telemetry.Day]bool{}
 	if err := c.manifests(ctx, key, part, days); err != nil {
 		return false, err
 	}
 	for _, name := range []string{rollup.SeriesIndexKey, rollup.CorrectionsKey} {
 		key.Name = name
 		err := c.scan(ctx, key, part, func(d *rollup.Document) {
-			if d.Stored < c.before && c.shows(d) {
-				if days[d.Day] == nil {
-					days[d.Day] = map[string]bool{}
-				}
-				days[d.Day][d.Batch] = true
+			if c.shows(d) {
+				days[d.Day] = true
 			}
 		})
 		if err != nil {
@@ -78,28 +75,24 @@ func (c *clearing) shard(ctx context.Context, key store.RollupKey, part telemetr
 		}
 	}
 	for _, day := range slices.Sorted(maps.Keys(days)) {
-		if err := c.day(ctx, key, day, days[day]); err != nil {
+		if err := c.day(ctx, key, day); err != nil {
 			return false, err
 		}
 	}
 	return len(days) == 0, nil
 }
 
-// manifests adds the days with a manifest that names a device of the order, and the names of all its batches.
+// manifests adds the days with a manifest that names a device of the order.
 func (c *clearing) manifests(ctx context.Context, key store.RollupKey, part telemetry.Range,
-	days map[telemetry.Day]map[string]bool) error {
+	days map[telemetry.Day]bool) error {
 	key.Name = rollup.ManifestKey
 	scan := store.RollupScan{Key: key, Range: part, Charge: func(rus float64) error { return c.pacer.Wait(ctx, rus) }}
 	_, err := c.cfg.Rollups.ScanRollups(ctx, scan, func(doc []byte) error {
 		m, err := rollup.ParseManifest(doc)
-		if err != nil || m.AsOf >= c.before || len(manifestNames(m, c.order)) == 0 {
-			return err
+		if err == nil && len(manifestNames(m, c.order)) > 0 {
+			days[m.Day] = true
 		}
-		days[m.Day] = map[string]bool{}
-		for _, b := range m.Batches {
-			days[m.Day][b.Name] = true
-		}
-		return nil
+		return err
 	})
 	return err
 }
@@ -131,38 +124,19 @@ func (c *clearing) shows(d *rollup.Document) bool {
 	})
 }
 
-// day takes the batches of a day away, and all of them with the manifest if that names one: they are then rebuilt
-// from chunks, or the day is read from chunks. A round that is under way can't commit then.
-func (c *clearing) day(ctx context.Context, key store.RollupKey, day telemetry.Day, batches map[string]bool) error {
+// day removes all rollups of a day, which are then made anew: the manifest first, and series indexes last, so that the
+// rest is found after a crash.
+func (c *clearing) day(ctx context.Context, key store.RollupKey, day telemetry.Day) error {
 	key.Name = rollup.ManifestKey
-	stored, _, receipt, err := c.cfg.Rollups.ReadRollup(ctx, key, rollup.ManifestID(day))
-	isNamed := false
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-	case err != nil:
+	if err := c.remove(ctx, key, rollup.ManifestID(day)); err != nil {
 		return err
-	default:
-		m, err := rollup.ParseManifest(stored.Doc)
-		if err != nil {
-			return err
-		}
-		isNamed = slices.ContainsFunc(m.Batches, func(b rollup.Batch) bool { return batches[b.Name] }) ||
-			len(m.Batches)+len(batches) == 0 // nothing but names of devices
-	}
-	if err := c.pacer.Wait(ctx, receipt.RUs); err != nil {
-		return err
-	}
-	if isNamed {
-		if err := c.remove(ctx, key, rollup.ManifestID(day)); err != nil {
-			return err
-		}
 	}
 	type place struct{ key, id string }
 	var indexes, others []place
 	key.Name = ""
-	err = c.scan(ctx, key, telemetry.Range{From: day.Start(), To: day.End()}, func(d *rollup.Document) {
+	err := c.scan(ctx, key, telemetry.Range{From: day.Start(), To: day.End()}, func(d *rollup.Document) {
 		switch {
-		case d.Day != day || d.Stored >= c.before || !isNamed && !batches[d.Batch]:
+		case d.Day != day:
 		case d.Key == rollup.SeriesIndexKey:
 			indexes = append(indexes, place{d.Key, d.ID})
 		default:

@@ -49,12 +49,14 @@ func (w *world) rollupWriter() *rollups.Writer {
 }
 
 // makeRollups does a round for each key and day.
-func (w *world) makeRollups() {
+func (w *world) makeRollups() error {
+	var errs []error
 	writer := w.rollupWriter()
 	for _, target := range w.targets() {
 		_, err := writer.Round(w.t.Context(), target)
-		require.NoError(w.t, err)
+		errs = append(errs, err)
 	}
+	return errors.Join(errs...)
 }
 
 // shown returns the days of the devices that stored rollups show, and how many documents there are by key and day.
@@ -82,8 +84,9 @@ func (w *world) shown() (of map[string][]telemetry.Day, documents map[string]int
 	return of, documents
 }
 
-// Rule E-R10: rollups that show a device of before the sweep go, whatever fails on the way; those of other days and
-// keys stay; what the device reports afterwards is shown by new ones.
+// Rule E-R10: rollups that show a device of before the sweep go, whatever fails on the way, and while rounds go on;
+// those of other days and keys stay; what the device reports afterwards is shown by new ones. They name the device on
+// no day without rows.
 func TestRollupsOfAnErasedDeviceAreTakenAway(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -91,7 +94,7 @@ func TestRollupsOfAnErasedDeviceAreTakenAway(t *testing.T) {
 			now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC) // the days are over
 			w := newWorldAt(t, func() time.Time { return now }, 1e8)
 			now = now.Add(time.Hour)
-			w.makeRollups()
+			require.NoError(t, w.makeRollups())
 			every := []telemetry.Day{firstDay, firstDay + 1, firstDay + 2}
 			of, before := w.shown()
 			require.Equal(t, map[string][]telemetry.Day{"m0": every, "m1": every, "m2": every}, of)
@@ -108,7 +111,7 @@ func TestRollupsOfAnErasedDeviceAreTakenAway(t *testing.T) {
 			}
 			for n := 0; w.orderOf(o).ClearedAt.IsZero(); n++ {
 				require.Less(t, n, 1000)
-				_ = s.Round(t.Context())
+				_, _ = w.makeRollups(), s.Round(t.Context())
 				if rnd.IntN(10) == 0 {
 					s = w.sweeper()
 				}
@@ -123,13 +126,34 @@ func TestRollupsOfAnErasedDeviceAreTakenAway(t *testing.T) {
 				}
 			}
 			now = now.Add(time.Hour)
-			w.makeRollups()
+			require.NoError(t, w.makeRollups())
 			of, _ = w.shown()
 			require.ElementsMatch(t, []telemetry.Day{firstDay, firstDay + 2}, of["m1"])
 			require.ElementsMatch(t, every, of["m0"])
 			require.ElementsMatch(t, every, of["m2"])
 			require.NoError(t, s.Round(t.Context()))
 		})
+	}
+}
+
+// Rule E-R10: no rollup names a device that had no rows when rollups were made, and whose rows are erased since.
+func TestErasedBeforeItWasShown(t *testing.T) {
+	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	w := newWorldAt(t, func() time.Time { return now }, 1e8)
+	require.NoError(t, w.makeRollups())
+	now = now.Add(time.Hour)
+	w.create("acme", "m9", header(firstDay, 0, -1))
+	w.clear(w.order(erasure.Order{Tenant: "acme", Device: "m9", From: firstDay, To: firstDay + 1}, 50), &now)
+	now = now.Add(time.Hour)
+	require.NoError(t, w.makeRollups())
+	of, _ := w.shown()
+	require.NotContains(t, of, "m9")
+}
+
+// clear sweeps an order, and clears rollups, while time passes.
+func (w *world) clear(o *erasure.Order, now *time.Time) {
+	for s := w.sweeper(); w.orderOf(o).ClearedAt.IsZero(); *now = now.Add(20 * time.Second) {
+		require.NoError(w.t, s.Round(w.t.Context()))
 	}
 }
 
@@ -151,7 +175,7 @@ func TestRemainsOfBatchAreTakenAway(t *testing.T) {
 	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	w := newWorldAt(t, func() time.Time { return now }, 1e8)
 	now = now.Add(time.Hour)
-	w.makeRollups()
+	require.NoError(t, w.makeRollups())
 	deletes := 0
 	w.rollups.Fault = func(op storetest.RollupOp) *storetest.Fault {
 		if op.Kind != storetest.DeleteRollup {
@@ -171,10 +195,7 @@ func TestRemainsOfBatchAreTakenAway(t *testing.T) {
 	w.rollups.Fault = nil
 	_, documents := w.shown()
 	require.NotEmpty(t, documents)
-	o := w.order(erasure.Order{Tenant: "acme", From: firstDay, To: firstDay + days}, 50)
-	for s := w.sweeper(); w.orderOf(o).ClearedAt.IsZero(); now = now.Add(20 * time.Second) {
-		require.NoError(t, s.Round(t.Context()))
-	}
+	w.clear(w.order(erasure.Order{Tenant: "acme", From: firstDay, To: firstDay + days}, 50), &now)
 	_, documents = w.shown()
 	require.Empty(t, documents)
 }

@@ -81,15 +81,14 @@ const voidAfter = time.Minute
 // order may store the first chunk of a chain, which no fence closes.
 const SettledAfter = 5 * time.Minute
 
-// ClearAfter is how long after the end of its sweep the rollups of an order count as clear: a round that makes rollups
-// and has read chunks before takes no longer.
+// ClearAfter is how long after the end of its sweep the rollups of an order are cleared: a request of a round that did
+// not know the end takes no longer, and no replica lags longer.
 const ClearAfter = 8 * time.Minute
 
 // purgeAgain is the pause before a catalog is read again in which a page had what it has forgotten.
 const purgeAgain = 15 * time.Second
 
-// Round sweeps each order that is new, and again when it is settled; then it removes rollups, at once and again
-// later.
+// Round sweeps each order that is new, and again when it is settled; later it removes rollups.
 func (s *Sweeper) Round(ctx context.Context) error {
 	v, err := s.cfg.Snapshot(ctx)
 	if err != nil {
@@ -163,19 +162,18 @@ func (s *Sweeper) clearing(o *erasure.Order) *clearState {
 	return s.clear[o.ID]
 }
 
-// clearPlaces takes away rollups, and entries of the catalog, that may show what an order erases. Where none were left
-// a while after the end of the sweep, that is stored.
+// clearPlaces removes entries of the catalog that may show what an order erases, and, ClearAfter after the end of the
+// sweep, rollups. Once neither are left then, that is stored.
 func (s *Sweeper) clearPlaces(ctx context.Context, v *control.Snapshot, o *erasure.Order) error {
 	tenant, _ := v.Tenant(o.Tenant)
-	state, last, before := s.clearing(o), o.SweptAt.Add(ClearAfter), o.SweptAt
-	isLast := s.cfg.Now().After(last)
+	state, last := s.clearing(o), o.SweptAt.Add(ClearAfter)
+	isLast, isClear := s.cfg.Now().After(last), true
+	var err error
 	if isLast {
-		before = last
-	}
-	c := &clearing{Sweeper: s, order: o, tenant: tenant, before: before.Unix(), clearState: state}
-	isClear, err := c.run(ctx, v)
-	if err != nil || !isClear {
-		return err
+		c := &clearing{Sweeper: s, order: o, tenant: tenant, clearState: state}
+		if isClear, err = c.run(ctx, v); err != nil || !isClear {
+			return err
+		}
 	}
 	if o.IsWhole() && s.cfg.Purge != nil {
 		if state.next.IsZero() {

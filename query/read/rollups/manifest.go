@@ -241,14 +241,13 @@ func (q *Query) hide(l *Rollups) {
 	}
 }
 
-// leaveOutErased lets chunks of a covered day answer for the devices that an order erases there: rollups of before the
-// end of its sweep have them still.
+// leaveOutErased lets chunks of a covered day answer for the devices that an order erases there, if the manifest was
+// read before rollups were cleared, or so soon afterwards that a replica may have lagged (rule E-R9).
 func (q *Query) leaveOutErased(d *dayRead) {
 	for _, o := range q.View.Orders() {
-		made := time.Unix(d.manifest.AsOf, 0)
 		switch {
 		case !d.hasRollups() || !o.IsAcknowledged() || d.day < o.From || d.day >= o.To:
-		case !o.SweptAt.IsZero() && made.After(o.SweptAt.Add(heads.Margin)):
+		case !o.ClearedAt.IsZero() && d.manifest.date > o.ClearedAt.Add(heads.Margin).Unix():
 		case o.Device == "":
 			d.from, d.to = 0, 0
 		default:
