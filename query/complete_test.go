@@ -208,6 +208,23 @@ func TestShownChunkCountsAsRead(t *testing.T) {
 	}
 }
 
+// Rule R3: a stream that heads read and the snapshot lacks is read before a chunk of an older one is judged.
+func TestHeadOfANewStream(t *testing.T) {
+	w := querytest.New(t, noon)
+	w.Tenant("acme")
+	w.Heads.Unaware(func() { w.Chunk(record(6, "m1", noon.Add(-time.Minute), float("x", 1))) })
+	q, d := elsewhere(t, w)
+	v, err := d.Refresh(t.Context())
+	require.NoError(t, err)
+	_, err = stream.NewStreams(w.Documents).Next(t.Context(), v.Streams[1], 1)
+	require.NoError(t, err)
+	w.Heads.Set(head(0, 2, 5, 0))
+	rows, res := ask(t, q, query.Request{Tenant: "acme", Range: lastHour()})
+	require.Len(t, rows, 1)
+	require.True(t, res.Complete, res.Incomplete)
+	require.Contains(t, d.Snapshot().Streams, uint32(2))
+}
+
 func TestStrictWaitsForLogEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)

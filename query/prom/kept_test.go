@@ -158,10 +158,7 @@ func (g *growing) disturb() {
 	}
 	if !g.copies && g.IntN(200) == 0 {
 		g.copies = true
-		streams := stream.NewStreams(w.Documents)
-		_, err := streams.Find(g.t.Context(), "cluster", querytest.Topic, 1)
-		require.NoError(g.t, err)
-		number, err := streams.CopiedStream(g.t.Context(), "other", 1)
+		number, err := stream.NewStreams(w.Documents).CopiedStream(g.t.Context(), "other", 1)
 		require.NoError(g.t, err)
 		require.EqualValues(g.t, 2, number)
 		_, err = w.Directory.Refresh(g.t.Context())

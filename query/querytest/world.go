@@ -17,6 +17,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
 
@@ -58,6 +59,8 @@ func New(t testing.TB, now time.Time) *World {
 		Now: now, Documents: storetest.NewDocuments(t), Store: storetest.NewMemory(t), Rollups: storetest.NewRollups(t),
 		Catalog: storetest.NewCatalog(t), Log: &Log{}, t: t, chains: make(map[chainOf]chunk.Header),
 	}
+	_, err := stream.NewStreams(w.Documents).Find(context.Background(), "c", Topic, 1)
+	require.NoError(t, err)
 	w.Store.Now = func() time.Time { return w.Now }
 	w.Rollups.Now = w.Store.Now
 	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents,

@@ -74,7 +74,7 @@ var plantedFaults = []planted{
 	{name: "R1 a takeover is caught up at once", file: "ingest/takeover.go", with: string(doubled),
 		old: "if position > 0 {", new: "if position < 0 {"},
 	{name: "R1 a container that heads name is not looked for", file: "query/read/plan/plan.go",
-		old: "if v.lacksContainer(s.Containers) || ", new: "if "},
+		old: "if v.lacks(s) || ", new: "if "},
 	{name: "R2 the head that is behind counts", file: "query/read/heads/snapshot.go",
 		old: "s.all[old].Position < h.Position {", new: "s.all[old].Position > h.Position {"},
 	{name: "R3 a head that replays is complete", file: "query/read/heads/progress.go",

@@ -138,7 +138,7 @@ func (a *asking) request() store.HeadRequest {
 
 // judge notes what positions and deferrals say of the answer.
 func (a *asking) judge(s *snapshot, ends []store.LogEnd) {
-	a.Seen, a.Stored.began = plan.Seen{At: s.began, Containers: s.containers}, s.began
+	a.Seen, a.Stored.began = plan.Seen{At: s.began, Containers: s.containers, Streams: s.streams}, s.began
 	a.Unread = append(a.Unread, a.missing(s, ends)...)
 	a.Missing = append(a.Missing, a.Unread...)
 	a.Deferrals = s.deferrals(a.Request.Asks)
@@ -347,19 +347,17 @@ func (a *Answer) Shows(h *chunk.Header, v *control.Snapshot) {
 	}
 }
 
-// topicOf returns the topic of a stream if a head reads it, or another stream of the same log; "" if none does. An
-// answer with a chunk of a stream that is younger than the snapshot is not complete, unless all heads read later ones.
+// topicOf returns the topic of a stream if a head reads it, or another stream of the same log; "" if none does. The
+// snapshot has all streams that heads read. An answer with a chunk of a younger one is not complete.
 func (a *Answer) topicOf(number uint32, v *control.Snapshot) string {
 	s, known := v.Streams[number]
-	isOlder := true
 	for i := range a.all {
-		read, ok := v.Streams[a.all[i].Stream]
-		if a.all[i].Stream == number || ok && known && read.Topic == s.Topic && read.Cluster == s.Cluster {
+		read := v.Streams[a.all[i].Stream]
+		if a.all[i].Stream == number || known && read.Topic == s.Topic && read.Cluster == s.Cluster {
 			return a.all[i].Topic
 		}
-		known, isOlder = known && ok, isOlder && number < a.all[i].Stream
 	}
-	if !known && !isOlder {
+	if !known {
 		a.Missing = append(a.Missing, fmt.Sprintf("a stored chunk is of stream %d, which is not known here yet", number))
 	}
 	return ""

@@ -181,6 +181,7 @@ func Begin(ctx context.Context, c Config, req *piece.Request) (*View, error) {
 type Seen struct {
 	At         time.Time       // before they were asked
 	Containers map[string]bool // where chunks may lie
+	Streams    map[uint32]bool // that they read
 }
 
 // Follow takes a snapshot that is not older than what heads have seen allows, and plans the request. A snapshot that is
@@ -190,7 +191,7 @@ type Seen struct {
 // the moment of the request.
 func (v *View) Follow(ctx context.Context, s Seen) error {
 	v.Snapshot = v.cfg.Directory.Snapshot()
-	if v.lacksContainer(s.Containers) || !v.Snapshot.ReadAt.After(s.At) &&
+	if v.lacks(s) || !v.Snapshot.ReadAt.After(s.At) &&
 		(v.isStale() || v.Snapshot.ReadAt.UnixMilli() <= v.req.AsOf) {
 		if err := v.refresh(ctx, "read the snapshot of tenants"); err != nil {
 			return err
@@ -233,13 +234,18 @@ func (v *View) isStale() bool {
 	return known && !v.Snapshot.CanPlace(v.req.Range.To-1) && v.cfg.Now().Sub(v.Snapshot.ReadAt) > maxSnapshotAge
 }
 
-// lacksContainer reports whether the snapshot lacks the tenant, or a container in which chunks of the tenant may lie.
-func (v *View) lacksContainer(containers map[string]bool) bool {
+// lacks reports whether the snapshot lacks the tenant, a container in which chunks of the tenant may lie, or a stream.
+func (v *View) lacks(s Seen) bool {
 	if _, known := v.Snapshot.Tenant(v.req.Tenant); !known {
-		return len(containers) > 0
+		return len(s.Containers) > 0
 	}
-	for c := range containers {
+	for c := range s.Containers {
 		if !v.Snapshot.HasContainer(c) {
+			return true
+		}
+	}
+	for n := range s.Streams {
+		if _, known := v.Snapshot.Streams[n]; !known {
 			return true
 		}
 	}
