@@ -23,10 +23,12 @@ type actor struct {
 
 	born time.Time
 	// clock is what is wrong with its machine's. b.mu guards it and isDead.
-	clock   clock
-	isDead  bool
-	paused  pause
-	looked  time.Time    // when it listed orders of erasure last
+	clock  clock
+	isDead bool
+	paused pause
+	looked time.Time // when it listed orders of erasure last
+	// around is called before and after it asks where the log ends, nil for nothing.
+	around  func()
 	meter   store.Meter  // counts what reads of the store cost it
 	service *store.Clock // the store's clock, as the actor knows it
 	counter *charges.Counter

@@ -40,7 +40,7 @@ func (b *box) actAdding() bool {
 	if a.rnd == nil {
 		a.rnd, a.added = rand.New(rand.NewPCG(b.opts.seed, 44)), map[string]added{}
 	}
-	if a.rnd.IntN(10) > 0 {
+	if a.rnd.IntN(30) > 0 {
 		return false
 	}
 	for _, c := range b.operating.commands {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/journal"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store/storetest"
@@ -48,6 +49,7 @@ type profile struct {
 	queriers     int
 	writes       int
 	journal      bool
+	loses        string // how the journal loses its end, "" for never
 	hold         time.Duration
 	journalEvery time.Duration
 	catalogEvery time.Duration
@@ -117,8 +119,12 @@ type box struct {
 	temptAt int
 
 	tenants []string
-	// timesLost is set once the journal has lost records.
+	// timesLost is set once the journal has lost records, until lostBy, which lived then, has appended behind them:
+	// marks are those of its commits since.
 	timesLost bool
+	lostBy    *actor
+	marks     []journal.Nonce
+	commits   *actor // the one that has committed last
 	// receives is set of the target of copies: tags come with pages of the source, too.
 	receives bool
 	// documented is when a control document was written last.
@@ -348,7 +354,7 @@ func (b *box) act() {
 	case n < 930:
 		b.produce()
 	case n < 960:
-		if b.about.killsIngesters() && (!b.grouped || b.rnd.IntN(6) == 0) && !b.opts.without["kill ingesters"] {
+		if b.kills() && (!b.grouped || b.rnd.IntN(6) == 0) {
 			b.actIngester()
 		}
 	case n < 970:
@@ -441,6 +447,9 @@ func (b *box) eventTime(now int64) int64 {
 	}
 	if b.about == journaled && b.rnd.IntN(2) == 0 {
 		return b.takeoverTime(now)
+	}
+	if b.retaining.on && b.rnd.IntN(3) > 0 { // of days that change from kept to hidden
+		return now - int64(b.rnd.IntN(5))*telemetry.DayMillis
 	}
 	switch b.rnd.IntN(6) {
 	case 0:

@@ -203,6 +203,10 @@ func (x carrier) listOffsets(ctx context.Context, r *listoffsets.Request) (kafka
 		what += fmt.Sprintf("%s%v ", t.Topic, len(t.Partitions))
 	}
 	err := x.a.ask(ctx, &call{kind: "bounds", toLog: true, what: what, apply: func(view) {
+		if x.a.around != nil && !x.a.b.calm() {
+			x.a.around()
+			defer x.a.around()
+		}
 		for _, t := range r.Topics {
 			out := listoffsets.ResponseTopic{Topic: t.Topic}
 			for _, p := range t.Partitions {
@@ -261,7 +265,7 @@ func (x carrier) commit(ctx context.Context, r *offsetcommit.Request) (kafkago.R
 		k.commits[key] = kafka.Committed{Offset: p.CommittedOffset, Metadata: p.CommittedMetadata}
 		k.late[key] = x.a.dead()
 		if o := x.a.b.oracle; o != nil {
-			o.committed(p.PartitionIndex, k.commits[key])
+			o.committed(x.a, p.PartitionIndex, k.commits[key])
 		}
 	}})
 	return &offsetcommit.Response{Topics: []offsetcommit.ResponseTopic{{Name: t.Name,

@@ -51,8 +51,9 @@ func (b *box) pickCopies() (c copies) {
 	b.operating.erasures = c.rnd.IntN(3) > 0 && !b.opts.without[erasures]
 	b.services.retention, b.services.slots = oneOf(c.rnd, 0, 40*24*time.Hour), 1+c.rnd.IntN(3)
 	p := &b.profile // copies must end, and chunks be stored before and after them
-	p.act, p.faults, p.pace = max(0.1, p.act), min(p.faults, 0.05), max(p.pace, 2*time.Second)
-	p.hold, p.think = oneOf(c.rnd, time.Second, 5*time.Second, 20*time.Second), max(p.think, 5*time.Second)
+	p.act, p.faults, p.pace = 0.1, min(p.faults, 0.05), max(p.pace, oneOf(c.rnd, 2*time.Second, 20*time.Second))
+	p.hold, p.think = oneOf(c.rnd, time.Second, 5*time.Second, 20*time.Second), max(p.think, 30*time.Second)
+	p.feedEvery = max(p.feedEvery, 20*time.Second+17)
 	c.west = newBox(b.stores.T, b.world)
 	if c.rnd.IntN(3) == 0 { // the store must be left unasked until a copy comes
 		c.west.about, b.profile.pace, b.profile.think = unasked, 20*time.Second, 20*time.Second

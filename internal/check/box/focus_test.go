@@ -50,6 +50,7 @@ func (b *box) pickFocus() focus {
 		p.faults, p.act = oneOf(r, 0.05, 0.15), oneOf(r, 0.05, 0.15)
 		p.pace, p.think = oneOf(r, 2*time.Second, 20*time.Second), oneOf(r, 5*time.Second, 30*time.Second)
 		p.hold, p.journalEvery = oneOf(r, 20*time.Second, 5*time.Minute, 12*time.Hour), oneOf(r, time.Second, 10*time.Second)
+		p.loses = oneOf(r, "", mendedLoss, takenLosses)
 		return journaled
 	case n == 0 && !b.opts.without["lag"]:
 		p.lag, p.maxLag = oneOf(r, 0.1, 0.4), longLag

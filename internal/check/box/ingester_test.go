@@ -19,6 +19,8 @@ type slot struct {
 	// doomed dies at the event doomedAt.
 	doomed   *ingester
 	doomedAt int
+	// endsAt is the event at which all lives are killed, 0 for none.
+	endsAt int
 	// restartAt is the event at which an empty slot gets its next life, 0 for none.
 	restartAt int
 }
@@ -39,10 +41,15 @@ func (b *box) actDoomed() bool {
 	for _, s := range b.slots {
 		switch i := slices.Index(s.lives, s.doomed); {
 		case s.doomed != nil && b.events >= s.doomedAt:
-			if s.doomed = nil; i >= 0 && b.about.killsIngesters() && !b.opts.without["kill ingesters"] {
+			if s.doomed = nil; i >= 0 && b.kills() {
 				b.kill(s, i)
 				return true
 			}
+		case s.endsAt > 0 && b.events >= s.endsAt:
+			for s.endsAt = 0; len(s.lives) > 0; {
+				b.kill(s, 0)
+			}
+			return true
 		case s.restartAt > 0 && b.events >= s.restartAt:
 			if s.restartAt = 0; len(s.lives) == 0 {
 				b.startIngester(s, false)
@@ -95,7 +102,7 @@ func (b *box) startIngester(s *slot, settled bool) {
 		cfg.UseJournal = "off"
 	}
 	if settled {
-		cfg.Hold, cfg.JournalEvery = time.Second, time.Second
+		cfg.Hold, cfg.JournalEvery = 10*time.Second, time.Second
 	}
 	b.spills(a, &cfg)
 	x := &ingester{actor: a, begun: b.oracle.acknowledged()}

@@ -102,6 +102,26 @@ func (k *keeping) hides(device string, day telemetry.Day, at int64) bool {
 	return false
 }
 
+// due returns the times after now at which changes come into force, days are hidden, and sweeps may delete those.
+func (o *oracle) due(now int64) (all []int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, name := range o.b.tenants {
+		for _, p := range o.keepings[name].policies {
+			all = append(all, p.begins, p.begins+noticed)
+			for _, c := range p.classes {
+				for day := telemetry.DayOf(now) - 3; c.keep > 0 && day <= telemetry.DayOf(now); day++ {
+					hidden := day.End() + c.keep.Milliseconds()
+					all = append(all, hidden, hidden+noticed)
+				}
+			}
+		}
+	}
+	all = slices.DeleteFunc(all, func(at int64) bool { return at <= now })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // registered takes a tenant that is there from the beginning.
 func (o *oracle) registered(name string) {
 	o.keepings[name] = &keeping{policies: []keepPolicy{{classes: []keepClass{{"*", o.b.services.retention}}}}}

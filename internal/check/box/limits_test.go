@@ -39,7 +39,7 @@ func (b *box) pickLimiting() (l limiting) {
 	}
 	l.heldFor = oneOf(r, 10*time.Second, 30*time.Second, 2*time.Minute)
 	l.registerRate = oneOf(r, 1, 120)
-	l.changes = r.IntN(6)
+	l.changes = 2 + r.IntN(6)
 	if r.IntN(3) == 0 {
 		l.fairAfter = 500 * time.Millisecond
 	}
@@ -48,7 +48,8 @@ func (b *box) pickLimiting() (l limiting) {
 		l.byDefault = pickLimits(r)
 	}
 	b.profile.devices, b.profile.pace = max(2, b.profile.devices), max(b.profile.pace, 2*time.Second)
-	b.profile.faults, b.profile.think = min(b.profile.faults, 0.05), max(b.profile.think, 5*time.Second)
+	b.profile.faults, b.profile.think = min(b.profile.faults, 0.05), max(b.profile.think, 20*time.Second)
+	b.profile.feedEvery = oneOf(r, b.profile.feedEvery, 20*time.Second+17)
 	b.profile.hold = oneOf(r, time.Second, 5*time.Second, b.profile.hold)
 	return l
 }
@@ -111,17 +112,17 @@ func (b *box) actLimits() bool {
 		for range 1 + l.rnd.IntN(12) {
 			b.publish(name, device, func() int64 { return b.eventTime(time.Now().UnixMilli()) })
 		}
-	case n < 7 && l.changes > 0:
+	case n < 8 && l.changes > 0:
 		l.changes--
 		b.startLimit()
-	case n == 7:
+	case n == 8:
 		if l.newcomers == 0 || l.rnd.IntN(3) == 0 {
 			l.newcomers++
 		}
 		name := fmt.Sprintf("new%d", l.newcomers)
 		l.gives(name, l.byDefault)
 		b.publish(name, name+"-0", func() int64 { return time.Now().UnixMilli() })
-	case n < 10 && !b.opts.without["kill ingesters"]:
+	case n < 11 && !b.opts.without["kill ingesters"]:
 		return b.killPublisher()
 	default:
 		return false

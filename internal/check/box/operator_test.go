@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"binnacle/internal/control"
@@ -52,10 +53,11 @@ func (b *box) pickOperating() (o operating) {
 	o.sweepEvery = oneOf(o.rnd, 5*time.Second, 20*time.Second)
 	o.orders, o.orderAt = 2+o.rnd.IntN(8), o.rnd.IntN(500)
 	if o.lulls = o.rnd.IntN(3) == 0; o.erasures {
-		p := &b.profile // commands must end, and chunks be stored before and after them
-		p.act, p.faults, p.pace = max(0.1, p.act), min(p.faults, 0.05), max(p.pace, 2*time.Second)
-		p.hold, p.think = oneOf(o.rnd, time.Second, 5*time.Second, 20*time.Second), max(p.think, 5*time.Second)
-		p.feedEvery = oneOf(o.rnd, b.profile.feedEvery, b.profile.feedEvery, 3*time.Minute+19)
+		p := &b.profile // commands must end, chunks be stored before and after them, and sweeps be over within the run
+		p.act, p.faults, p.pace = 0.08, min(p.faults, 0.05), max(p.pace, oneOf(o.rnd, 2*time.Second, 20*time.Second))
+		o.seldom = 6
+		p.hold, p.think = oneOf(o.rnd, time.Second, 5*time.Second, 20*time.Second), max(p.think, time.Minute)
+		p.feedEvery = oneOf(o.rnd, b.profile.feedEvery, 20*time.Second+17, 3*time.Minute+19)
 	}
 	if o.retention = b.has(retentions, o.rnd.IntN(6) == 0 && !b.services.some()); o.retention {
 		b.profile.pace = min(b.profile.pace, 2*time.Second)
@@ -63,11 +65,20 @@ func (b *box) pickOperating() (o operating) {
 	return o
 }
 
-// startOperating starts what carries out what operators order.
+// startOperating starts what carries out what operators order. In some runs ingesters stand still at first, so that
+// orders are given before their streams begin, or meanwhile.
 func (b *box) startOperating() {
-	if b.operating.erasures {
-		for range 1 + b.operating.rnd.IntN(2) {
-			b.startSweeper()
+	o := &b.operating
+	if !o.erasures {
+		return
+	}
+	for range 1 + o.rnd.IntN(2) {
+		b.startSweeper()
+	}
+	if o.rnd.IntN(3) == 0 {
+		o.orderAt, o.lulls = b.events+o.rnd.IntN(60), false
+		for _, s := range b.slots {
+			b.pause(s.lives[0].actor, pause{until: time.Now().Add(pick(o.rnd, 10*time.Second, longestPause))})
 		}
 	}
 }
@@ -165,17 +176,33 @@ func (b *box) startCommand(what string, run func(ctx context.Context, c *command
 func (b *box) startErase() {
 	r := b.operating.rnd
 	order := erasure.Order{Tenant: oneOf(r, b.tenants...), To: erasure.EveryDay, By: "box"}
+	device := oneOf(r, b.devicesOf(order.Tenant)...)
+	if c := b.creating(); c != nil && r.IntN(3) > 0 { // what is on its way comes before, between or after the sweeps
+		order.Tenant, _, _ = strings.Cut(c.pays, "~")
+		device = c.device
+		b.pause(c.actor, pause{until: time.Now().Add(oneOf(r, pick(r, time.Second, 4*longestPause),
+			erase.SettledAfter+pick(r, time.Second, time.Minute)))})
+	} else if s := oneOf(r, b.slots...); len(s.lives) > 0 && r.IntN(4) == 0 {
+		b.pause(s.lives[0].actor, pause{until: time.Now().Add(pick(r, time.Minute, 4*longestPause))})
+	}
 	if r.IntN(3) > 0 {
-		order.Device = oneOf(r, b.devicesOf(order.Tenant)...)
+		order.Device = device
 	}
 	if r.IntN(2) == 0 {
 		order.From = telemetry.DayOf(time.Now().UnixMilli()) - telemetry.Day(r.IntN(3))
 		order.To = order.From + 1 + telemetry.Day(r.IntN(3))
 	}
-	if s := oneOf(r, b.slots...); len(s.lives) > 0 && r.IntN(3) == 0 { // what it has cut comes after the last sweep
-		b.pause(s.lives[0].actor, pause{until: time.Now().Add(pick(r, time.Minute, 4*longestPause))})
+	// The log ends between records of a device that one bin takes.
+	around := func() {
+		for range r.IntN(3) {
+			b.publish(order.Tenant, device, func() int64 { return b.eventTime(time.Now().UnixMilli()) })
+		}
 	}
-	b.startCommand(fmt.Sprintf("erase %s %q %d-%d", order.Tenant, order.Device, order.From, order.To),
+	if b.operating.lulls || b.calm() {
+		around = func() {}
+	}
+	around()
+	c := b.startCommand(fmt.Sprintf("erase %s %q %d-%d", order.Tenant, order.Device, order.From, order.To),
 		func(ctx context.Context, c *command) {
 			g := erase.Giver{Orders: c.orders(), Streams: stream.NewStreams(documents{c.actor}), Log: clusterLog{c.cluster()},
 				Catalog: pages{c.actor}, Keep: c.keep, Drop: c.drop, Logger: c.logger()}
@@ -184,6 +211,17 @@ func (b *box) startErase() {
 				b.oracle.given(given)
 			}
 		})
+	c.around = around
+}
+
+// creating returns a call of an ingester that creates a chunk, nil if there is none.
+func (b *box) creating() *call {
+	for _, c := range b.quiet() {
+		if c.kind == "create" && c.device != "" && !c.isOrphan && strings.HasPrefix(c.actor.name, b.prefix+"ingest") {
+			return c
+		}
+	}
+	return nil
 }
 
 // orders returns the orders of erasure as the actor gives and ends them.

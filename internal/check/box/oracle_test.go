@@ -203,7 +203,7 @@ func (o *oracle) created(a *actor, device string, doc []byte, sent time.Time) {
 }
 
 // committed holds I1: what lies below a committed offset is in a chunk, or in a dead letter.
-func (o *oracle) committed(partition int32, c kafka.Committed) {
+func (o *oracle) committed(a *actor, partition int32, c kafka.Committed) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for at := o.checked[partition]; at < c.Offset; at++ {
@@ -223,6 +223,7 @@ func (o *oracle) committed(partition int32, c kafka.Committed) {
 		o.checked[partition] = at + 1
 	}
 	j, _ := journal.ParseCommit(c.Metadata)
+	o.b.carries(a, partition, &j)
 	for p := (place{partition, c.Offset}); p.offset < min(j.F, int64(len(o.expected[partition]))); p.offset++ {
 		x := o.expected[partition][p.offset]
 		for i, s := range x.series {

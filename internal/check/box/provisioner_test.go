@@ -42,8 +42,8 @@ const dropping = "drop container"
 
 // tempt has a tenant come soon for a month of long ago that a provisioner has marked.
 func (b *box) tempt(month string) {
-	if slices.Contains(b.oldMonths, month) && b.rnd.IntN(2) == 0 {
-		b.tempted, b.temptAt = month, b.events+b.rnd.IntN(60)
+	if slices.Contains(b.oldMonths, month) && b.rnd.IntN(3) == 0 {
+		b.tempted, b.temptAt = month, b.events+b.rnd.IntN(oneOf(b.rnd, 8, 60))
 	}
 }
 
@@ -83,15 +83,19 @@ func (b *box) actProvisioner() {
 		b.addEpoch() // no writer may learn of it before the day begins
 		return
 	}
-	switch b.rnd.IntN(8) {
-	case 0, 1, 2:
+	switch n := b.rnd.IntN(9); {
+	case n < 3 && b.opts.years == 0 && len(b.oldMonths) > 0 && b.rnd.IntN(2) == 0:
+		// What is expired is dropped next, and what was dropped may be made again.
+		b.sleepFor(oneOf(b.rnd, control.ReopenAfter, control.DropAfter)+b.duration(0, 10*time.Minute), 0)
+	case n < 3:
 		b.night()
-	case 3:
+	case n == 3 && (b.opts.years > 0 || b.rnd.IntN(4) == 0):
 		b.newcomer()
-	case 4:
+	case n == 4:
 		if b.opts.years == 0 || b.rnd.IntN(4) == 0 {
 			b.addEpoch()
 		}
+	case n < 8 && b.opts.years == 0: // what is under way goes on
 	default:
 		i := b.rnd.IntN(len(b.provisioners))
 		b.event("box", "kill", b.provisioners[i].name, "")

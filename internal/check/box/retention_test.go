@@ -34,6 +34,7 @@ type retaining struct {
 	births  int
 	tags    bool              // devices have sites
 	repeats bool              // devices say their sites again and again
+	byTag   bool              // most retentions are by tag
 	sites   map[string]string // by device, what its readings say now
 }
 
@@ -55,7 +56,7 @@ func (b *box) pickRetaining() (x retaining) {
 	o := &b.operating
 	x.on = o.retention && !o.erasures && b.about == "" && b.copies.west == nil && b.opts.years == 0 && x.rnd.IntN(3) > 0
 	x.passes = oneOf(x.rnd, time.Minute, 90*time.Minute, 112*time.Minute, 117*time.Minute, 3*time.Hour)
-	x.tags, x.repeats = b.opts.years == 0, x.on || x.rnd.IntN(2) == 0
+	x.tags, x.repeats, x.byTag = b.opts.years == 0, x.on || x.rnd.IntN(2) == 0, x.rnd.IntN(2) == 0
 	if x.on {
 		p := &b.profile
 		p.pace, p.think, p.feedEvery = 20*time.Second, oneOf(x.rnd, 5*time.Second, 20*time.Second), 20*time.Second+17
@@ -72,7 +73,7 @@ func (b *box) beginRetaining() {
 		return
 	}
 	for _, name := range b.tenants {
-		if x.rnd.IntN(4) > 0 {
+		if x.rnd.IntN(2) == 0 {
 			b.startRetention(name, x.pickClasses(), 0)
 		}
 	}
@@ -88,7 +89,7 @@ func (b *box) beginRetaining() {
 // pickClasses picks a retention by pattern, by tag, or of all devices alike.
 func (x *retaining) pickClasses() (all []keepClass) {
 	for _, devices := range []string{"acme-*", "{site=oslo}", "*-0", "{site=rome}"} {
-		if x.rnd.IntN(4) == 0 {
+		if x.rnd.IntN(4) == 0 || x.byTag && devices[0] == '{' && x.rnd.IntN(2) == 0 {
 			all = append(all, keepClass{devices, x.pickKeep()})
 		}
 	}
@@ -99,7 +100,8 @@ func (x *retaining) pickClasses() (all []keepClass) {
 }
 
 func (x *retaining) pickKeep() time.Duration {
-	return oneOf(x.rnd, 0, time.Hour, 12*time.Hour, 20*time.Hour, 36*time.Hour)
+	return oneOf(x.rnd, 0, 0, time.Hour, 12*time.Hour, 20*time.Hour, 36*time.Hour, 60*time.Hour,
+		84*time.Hour)
 }
 
 // startKeeper starts a stage of `provision`: one that deletes chunks of hidden days, or one that stores which devices
@@ -114,12 +116,12 @@ func (b *box) startKeeper(deletes bool) {
 	d := a.directory(func(ctx context.Context) { _ = stage.Run(ctx) })
 	if deletes {
 		stage = provision.NewSweeper(provision.SweeperConfig{Chunks: chunks{a}, Documents: documents{a},
-			Snapshot: ops.DecidingSnapshots(d), RUs: 1e6, Every: 10*time.Minute + 3*time.Microsecond, Now: a.now,
+			Snapshot: ops.DecidingSnapshots(d), RUs: 1e6, Every: 2*time.Minute + 3*time.Microsecond, Now: a.now,
 			Logger: a.logger()})
 	} else {
 		catalogs := catalogcache.New(catalogcache.Config{Catalog: pages{a}, Now: a.now})
 		stage = &provision.TagKeeper{Snapshot: ops.DecidingSnapshots(d), Tenants: tenant.NewTenants(documents{a}),
-			Now: a.now, Catalogs: catalogs, Every: 5*time.Minute + 7*time.Microsecond, Logger: a.logger()}
+			Now: a.now, Catalogs: catalogs, Every: 3*time.Minute + 7*time.Microsecond, Logger: a.logger()}
 	}
 	x.keepers = append(x.keepers, keeper{a, deletes})
 	b.event("box", "start", a.name, "")
@@ -198,7 +200,7 @@ func (b *box) actRetention() {
 	switch n := x.rnd.IntN(10); {
 	case n < 3:
 		b.startRetention(name, x.pickClasses(), oneOf(x.rnd, 0, time.Minute, 2*time.Hour))
-	case n == 3:
+	case n == 3 || n == 4 && x.byTag:
 		b.startConfirm(name)
 	case n < 6:
 		i := x.rnd.IntN(len(x.keepers))
@@ -210,8 +212,22 @@ func (b *box) actRetention() {
 	case b.isAsked():
 		// A command that is alive asks the store something: no request takes a night.
 	default:
-		b.sleepFor(oneOf(x.rnd, 10*time.Minute, 50*time.Minute, 118*time.Minute, 5*time.Hour, 11*time.Hour), 0)
+		b.sleepFor(b.untilDue(), 0)
+		if x.rnd.IntN(4) == 0 { // what is set then counts soon after that
+			b.startRetention(name, x.pickClasses(), pick(x.rnd, time.Second, 10*time.Minute))
+		}
 	}
+}
+
+// untilDue returns for how long nothing happens: mostly until minutes before a change comes into force, or a day is
+// hidden, or a sweep may delete it.
+func (b *box) untilDue() time.Duration {
+	x, now := &b.retaining, time.Now().UnixMilli()
+	at := now + oneOf(x.rnd, 10*time.Minute, 50*time.Minute, 5*time.Hour, 11*time.Hour).Milliseconds()
+	if due := b.oracle.due(now); len(due) > 0 && x.rnd.IntN(4) > 0 {
+		at = due[x.rnd.IntN(min(3, len(due)))]
+	}
+	return max(time.Minute, time.Duration(at-now)*time.Millisecond-pick(x.rnd, time.Second, 5*time.Minute))
 }
 
 // isAsked reports whether a command that sets a retention waits for an answer.

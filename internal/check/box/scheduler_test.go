@@ -42,7 +42,8 @@ type call struct {
 	isReady func() bool
 	// refuses says whether the seed may answer that the store is busy.
 	refuses bool
-	toLog   bool // the log is asked
+	toLog   bool   // the log is asked
+	device  string // of a chunk
 	// isLetter says that dead letters are published, which fails more often where limits refuse readings.
 	isLetter bool
 

@@ -35,7 +35,7 @@ func (b *box) pickServices() (s services) {
 	s.makeHold = oneOf(r, time.Second, 5*time.Minute)
 	s.families = oneOf(r, "", "L", "LFSM")
 	s.provisionEvery, s.policy = oneOf(r, time.Minute, 5*time.Minute), provision.DevPolicy()
-	s.policy.MaxRUs, s.old = oneOf(r, 9000, 20_000), r.IntN(7)
+	s.policy.MaxRUs, s.old = oneOf(r, 9000, 20_000), max(0, r.IntN(9)-1)
 	makes, provisions = makes || b.opts.years > 0, provisions || b.opts.years > 0
 	if !b.has(rollupMakers, makes) {
 		s.makers = 0

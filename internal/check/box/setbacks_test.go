@@ -53,7 +53,7 @@ func (b *box) actSetback() bool {
 	default:
 		source.lags, what = true, "the log has a new leader"
 	}
-	b.timesLost = true
+	b.timesLost, b.lostBy = true, nil
 	b.event("box", "set back", key, what)
 	return true
 }
@@ -61,7 +61,7 @@ func (b *box) actSetback() bool {
 // replayHeaders are those of a record that is published now: now and then it is a dead letter that was refused before.
 func (b *box) replayHeaders(p int32) (headers []kafkago.Header, what string) {
 	l := b.log.partition(topic, p)
-	if !b.setback.on || len(l.records) == 0 || b.setback.rnd.IntN(5) > 0 {
+	if !b.setback.on || len(l.records) == 0 || b.setback.rnd.IntN(15) > 0 {
 		return nil, ""
 	}
 	first := b.setback.rnd.Int64N(int64(len(l.records)))

@@ -42,6 +42,7 @@ func (b *box) settle() {
 	b.await("processes that were stopped have left", func() bool {
 		return !slices.ContainsFunc(b.leaving, func(x *ingester) bool { return x.runs })
 	})
+	b.profile.feedEvery = max(b.profile.feedEvery, 20*time.Second+17)
 	for _, s := range b.slots {
 		b.startIngester(s, true)
 	}

@@ -192,7 +192,8 @@ func digest(contents ...[]byte) string {
 
 // onKey is a call about a key of a container of chunks or rollups.
 func onKey(k sharding.Key, kind, what string) *call {
-	return &call{kind: kind, pays: k.TenantShard, what: k.Container + " " + k.TenantShard + "/" + k.Device + " " + what,
+	return &call{kind: kind, pays: k.TenantShard, device: k.Device,
+		what:    k.Container + " " + k.TenantShard + "/" + k.Device + " " + what,
 		isWrite: slices.Contains([]string{"create", "delete", "replace"}, kind)}
 }
 

@@ -5,23 +5,46 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/ingest/journal"
 	"binnacle/internal/kafka"
+)
+
+// Losses of the journal's end: of a writer that lives until it has appended all again, or of two writers that append
+// and die soon, or soon before a takeover.
+const (
+	mendedLoss  = "its writer lives"
+	takenLosses = "its writers die"
 )
 
 // actJournaled kills or starts an ingester of a run about the journal, or lets the journal lose its end. It reports
 // whether it did.
 func (b *box) actJournaled() bool {
-	switch b.rnd.IntN(60) {
-	case 0:
-		if !b.opts.without["kill ingesters"] {
-			b.actIngester()
+	s, n, isTaken := b.slots[0], b.rnd.IntN(60), b.profile.loses == takenLosses
+	switch kills := b.kills(); {
+	case kills && isTaken && len(s.lives) == 2 && s.endsAt == 0 && n < 10:
+		b.loseEnd()
+		s.endsAt = b.events + 20 + b.rnd.IntN(100)
+	case kills && isTaken && len(s.lives) == 1 && n > 1 && n < 5:
+		b.startIngester(s, false)
+	case kills && n == 0:
+		b.actIngester()
+	case isTaken && n == 1:
+		b.loseEnd()
+		if len(s.lives) > 0 && kills && b.rnd.IntN(2) == 0 {
+			s.doomed, s.doomedAt = s.lives[0], b.events+b.rnd.IntN(60)
 		}
-	case 1:
+	case b.profile.loses == mendedLoss && len(s.lives) == 1 && s.lives[0].actor == b.commits && n < 4:
 		b.loseEnd()
 	default:
 		return false
 	}
 	return true
+}
+
+// kills reports whether ingesters may be killed now: not the one that mends a loss.
+func (b *box) kills() bool {
+	return b.about.killsIngesters() && !b.opts.without["kill ingesters"] &&
+		(b.profile.loses != mendedLoss || b.lostBy == nil || !b.timesLost || b.lostBy.dead())
 }
 
 // actDoubled starts a second ingester in a place and cuts off the first, or kills one of two. It reports whether it
@@ -49,9 +72,30 @@ func (b *box) loseEnd() {
 	l := b.log.partition(kafka.JournalOf(topic), int32(p))
 	lost := min(len(l.records), 1+b.rnd.IntN(8))
 	l.records = l.records[:len(l.records)-lost]
-	b.timesLost = b.timesLost || lost > 0
+	if lost > 0 {
+		var one *actor
+		// One that has committed has loaded what the journal had before.
+		if s := b.slots[p]; len(s.lives) == 1 && s.lives[0].actor == b.commits && (!b.timesLost || b.lostBy == b.commits) {
+			one = b.commits
+		}
+		b.timesLost, b.lostBy, b.marks = true, one, nil
+	}
 	b.event("box", "lose", fmt.Sprintf("%s/%d", kafka.JournalOf(topic), p), fmt.Sprintf("%d records, it ends at %d", lost,
 		l.end()))
+}
+
+// carries takes a commit of an ingester. The one that lived when the journal lost its end has appended all times again
+// once it counts on the third append since (rules J6 and J8).
+func (b *box) carries(a *actor, p int32, c *journal.Commit) {
+	b.commits = a
+	l := b.log.partition(kafka.JournalOf(topic), p)
+	if a != b.lostBy || c.To <= l.first || c.To > l.end() || slices.Contains(b.marks, c.Mark) {
+		return
+	}
+	if r, err := journal.ParseRecord(l.records[c.To-1-l.first].value); err == nil && r.Nonce == c.Mark {
+		b.marks = append(b.marks, c.Mark)
+		b.timesLost = len(b.marks) < 3
+	}
 }
 
 // keepsTimes reports whether no crash makes lists forget times of a device (rule J8).
