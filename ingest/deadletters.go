@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"binnacle/ingest/admit"
 	"binnacle/ingest/write"
 	"binnacle/internal/kafka"
 	"binnacle/internal/stream/deadletter"
@@ -71,25 +70,15 @@ func message(l *write.DeadLetter) kafka.Message {
 		m.Value = nil
 		return m
 	}
-	return kafka.Message{Key: l.Record.Key, Value: l.Record.Value, Headers: headers(l.Headers())}
+	return kafka.Message{Key: l.Record.Key, Value: l.Record.Value, Headers: l.Headers()}
 }
 
 // truncated returns a message that any broker accepts: begins of the record's key and payload, none of its headers.
 func truncated(l *write.DeadLetter) kafka.Message {
 	return kafka.Message{
-		Key:     l.Record.Key[:min(len(l.Record.Key), keptOfKey)],
-		Value:   l.Record.Value[:min(len(l.Record.Value), keptOfTruncated)],
-		Headers: append(headers(l.Facts()), truncatedFrom(l)),
+		Key:   l.Record.Key[:min(len(l.Record.Key), keptOfKey)],
+		Value: l.Record.Value[:min(len(l.Record.Value), keptOfTruncated)],
+		Headers: append(l.Facts(),
+			kafka.Header{Key: deadletter.HeaderTruncated, Value: []byte(strconv.Itoa(l.PayloadBytes()))}),
 	}
-}
-
-func truncatedFrom(l *write.DeadLetter) kafka.Header {
-	return kafka.Header{Key: deadletter.HeaderTruncated, Value: []byte(strconv.Itoa(l.PayloadBytes()))}
-}
-
-func headers(own []admit.Header) (out []kafka.Header) {
-	for _, h := range own {
-		out = append(out, kafka.Header(h))
-	}
-	return out
 }

@@ -77,22 +77,15 @@ func (r *reader) check(ctx context.Context) error {
 }
 
 func record(r *kafka.Record) admit.Record {
-	out := admit.Record{Offset: r.Offset, Time: r.Time, Key: r.Key, Value: r.Value}
-	if len(r.Headers) > 0 {
-		out.Headers = make([]admit.Header, len(r.Headers))
-		for i, h := range r.Headers {
-			out.Headers[i] = admit.Header(h)
-		}
-	}
-	return out
+	return admit.Record{Offset: r.Offset, Time: r.Time, Key: r.Key, Value: r.Value, Headers: r.Headers}
 }
 
 func unreadable(r *kafka.Refusal) admit.Unreadable {
-	detail := fmt.Sprintf("a batch of %d bytes with the records up to %d is damaged: %s", r.Bytes, r.Through, r.Why)
+	why := "damaged: " + r.Why
 	if r.TooLarge {
-		detail = fmt.Sprintf("a batch of %d bytes with the records up to %d is too large once it is unpacked", r.Bytes,
-			r.Through)
+		why = "too large once it is unpacked"
 	}
+	detail := fmt.Sprintf("a batch of %d bytes with the records up to %d is %s", r.Bytes, r.Through, why)
 	return admit.Unreadable{
 		First: r.First, Through: r.Through, Time: r.Time, Bytes: r.Bytes,
 		Bad: decode.Bad{Index: decode.Whole, Reason: decode.Unreadable, Detail: detail},

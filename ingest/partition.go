@@ -117,7 +117,7 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 	batches := make(chan kafka.Batch) // unbuffered: at most one batch waits
 	failed := make(chan error, 1)
 	p.fetching.Go(func() { p.fetch(reading, p.worker.Position(), batches, failed) })
-	defer p.releasePending() // it is fetched again from the position on
+	defer p.pending.Reuse() // it is fetched again from the position on
 	defer p.deferred.end()
 	defer p.endLearning() // no lookup is under way any more
 	defer p.fetching.Wait()
@@ -272,17 +272,12 @@ func (p *partition) receive(b kafka.Batch) {
 	}
 	if len(b.Records) == 0 {
 		p.worker.Skip(b.Next)
-		p.releasePending()
+		p.pending.Reuse()
 	}
 }
 
 // full reports whether the worker must not be fed: memory is full, or dead letters have to be published before.
 func (p *partition) full() bool { return p.memory.Full() || p.worker.IsRefusing() }
-
-func (p *partition) releasePending() {
-	p.pending.Release()
-	p.pending = kafka.Batch{}
-}
 
 // fetch reads the partition from an offset on until it fails or the context ends.
 func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Batch, failed chan<- error) {
@@ -347,7 +342,7 @@ func (p *partition) feed(ctx context.Context) {
 	}
 	if n > 0 && len(p.pending.Records) == 0 {
 		p.worker.Skip(p.pending.Next)
-		p.releasePending()
+		p.pending.Reuse()
 	}
 }
 

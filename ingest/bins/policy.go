@@ -58,10 +58,12 @@ const LongHold = 12 * time.Hour
 
 func (cfg *Config) waitsForDay() bool { return cfg.Hold >= LongHold }
 
-// isFull reports whether the bin, which has grown, must be cut for its size.
+// isFull reports whether the bin, which has grown, must be cut for its size, and nothing has asked for a cut yet.
 func (cfg *Config) isFull(c *Chain, now time.Time) bool {
 	values := c.Bin.Values()
 	switch {
+	case c.Want != 0 && c.Phase != filling:
+		return false
 	case Crowded(c):
 		return true
 	case values < int(c.trial) || !c.Device.Sizer.Full(values, c.Bin.Width()):

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Take puts readings of the record at an offset into their bins, except readings that the store has (rule W4). It
-// returns the chains with a bin that is full, valid until the next call, and how many readings the store has.
+// Take puts readings of the record at an offset into their bins, except readings that the store has (rule W4), and the
+// position behind it. It returns the chains with a full bin, until the next call, and how many readings the store has.
 func (b *Bins) Take(offset int64, readings []telemetry.Reading, now time.Time) (full []*Chain, replayed int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -18,6 +18,7 @@ func (b *Bins) Take(offset int64, readings []telemetry.Reading, now time.Time) (
 			replayed++
 		}
 	}
+	b.Log.Position = max(b.Log.Position, offset+1)
 	return b.full, replayed
 }
 

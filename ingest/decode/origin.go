@@ -129,8 +129,8 @@ func (d *Decoder) numberAll(headers []Header) {
 	}
 }
 
-// Header is one header of a Kafka record.
-type Header struct {
+// Header is one header of a Kafka record, the same type as in package kafka.
+type Header = struct {
 	Key   string
 	Value []byte
 }

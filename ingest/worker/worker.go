@@ -136,7 +136,6 @@ func (w *Worker) Feed(rec admit.Record, snapshot *control.Snapshot, now time.Tim
 	}
 	w.take(rec.Offset, d.Take, now)
 	w.bins.SetUnits(rec.Offset, d.Units)
-	w.Skip(rec.Offset + 1)
 	w.settle()
 	w.writer.Stamps.Offer(&rec)
 	if d.Deferred > 0 {

@@ -51,10 +51,15 @@ func (t *Topic) make(ctx context.Context, s shape) error {
 	if err == nil {
 		err = res.Errors[t.name]
 	}
+	return failed(err, "create topic %s", t.name)
+}
+
+// failed says what an error is about; nil stays nil.
+func failed(err error, what string, names ...any) error {
 	if err != nil {
-		return fmt.Errorf("create topic %s: %w", t.name, err)
+		err = fmt.Errorf("%s: %w", fmt.Sprintf(what, names...), err)
 	}
-	return nil
+	return err
 }
 
 // Create creates the topic, which must not exist, with the cluster's default number of replicas.
@@ -68,10 +73,7 @@ func (t *Topic) Delete(ctx context.Context) error {
 	if err == nil {
 		err = res.Errors[t.name]
 	}
-	if err != nil {
-		return fmt.Errorf("delete topic %s: %w", t.name, err)
-	}
-	return nil
+	return failed(err, "delete topic %s", t.name)
 }
 
 func (t *Topic) grow(ctx context.Context, partitions int) error {
@@ -81,10 +83,7 @@ func (t *Topic) grow(ctx context.Context, partitions int) error {
 	if err == nil {
 		err = res.Errors[t.name]
 	}
-	if err != nil {
-		return fmt.Errorf("add partitions to topic %s: %w", t.name, err)
-	}
-	return nil
+	return failed(err, "add partitions to topic %s", t.name)
 }
 
 func (t *Topic) configure(ctx context.Context, name, value string) error {
@@ -97,10 +96,7 @@ func (t *Topic) configure(ctx context.Context, name, value string) error {
 	for i := 0; err == nil && i < len(res.Resources); i++ {
 		err = res.Resources[i].Error
 	}
-	if err != nil {
-		return fmt.Errorf("set %s of topic %s: %w", name, t.name, err)
-	}
-	return nil
+	return failed(err, "set %s of topic %s", name, t.name)
 }
 
 // EnsureCompacted creates the topic, unless it exists: one partition that keeps the last record of each key. It copies

@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 	"slices"
-	"unsafe"
 )
 
 // Offsets of the fields in the head of a record batch.
@@ -29,12 +28,6 @@ const (
 	attributeAppendTime    = 0x08
 	attributeTransactional = 0x10
 	attributeControl       = 0x20
-)
-
-// Memory that a record and a header take in addition to their bytes.
-const (
-	recordBytes = int(unsafe.Sizeof(Record{}))
-	headerBytes = int(unsafe.Sizeof(Header{}))
 )
 
 // batch reads a record batch, the only kind of entry from Kafka 0.11 on.
@@ -96,7 +89,7 @@ func (f frame) int64(at int) int64 { return int64(binary.BigEndian.Uint64(f[at:]
 // records appends the records of a batch to the answer, and returns their memory. It checks the count that the batch
 // declares against the bound of memory before it trusts it.
 func (r *logReader) records(f frame) (int, error) {
-	left := r.unpack.max
+	left := r.max
 	count := int(f.int32(batchCount))
 	if count < 0 {
 		return 0, fmt.Errorf("a batch of %d records", count)
@@ -104,7 +97,7 @@ func (r *logReader) records(f frame) (int, error) {
 	if left -= count * recordBytes; left < 0 {
 		return 0, errExpands
 	}
-	plain, err := r.unpack.unpack(f.int16(batchAttributes)&attributeCodec, f[batchHead:], left)
+	plain, err := r.unpack(f.int16(batchAttributes)&attributeCodec, f[batchHead:], left)
 	if err != nil {
 		return 0, err
 	}
@@ -114,7 +107,7 @@ func (r *logReader) records(f frame) (int, error) {
 	if count > len(plain) {
 		return 0, fmt.Errorf("a batch of %d records in %d bytes", count, len(plain))
 	}
-	r.makeRoom(count, len(f))
+	r.out.Records = slices.Grow(r.out.Records, count)
 	fields := varints{text: plain}
 	epoch, first, last := f.int32(batchEpoch), f.offset(), f.last()
 	begins, ends := f.int64(batchFirstTime), f.int64(batchMaxTime)
@@ -153,17 +146,7 @@ func (r *logReader) records(f frame) (int, error) {
 		}
 		at = rec.Offset
 	}
-	return r.unpack.max - left, nil
-}
-
-// makeRoom allocates for the records of a batch of so many bytes, and for the following batches of the answer, which it
-// takes to be alike.
-func (r *logReader) makeRoom(count, bytes int) {
-	if have := r.out.Records; cap(have)-len(have) < count {
-		alike := int(float64(count) * float64(r.left) / float64(bytes))
-		more := max(count, min(alike, (maxAnswerBeforeLast-r.out.Bytes)/recordBytes))
-		r.out.Records = append(make([]Record, 0, len(have)+more), have...)
-	}
+	return r.max - left, nil
 }
 
 var errRecord = errors.New("a record of the batch is damaged")

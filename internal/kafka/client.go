@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,28 +98,23 @@ func (c *Client) RequestTimeout() time.Duration { return c.cfg.RequestTimeout }
 func (c *Client) Topic(name string) *Topic { return &Topic{client: c, name: name} }
 
 func (c *Client) clusterID(reported string) (string, error) {
-	switch {
-	case c.cfg.ClusterID != "":
-		return c.cfg.ClusterID, nil
-	case reported == "":
-		return "", ErrNoClusterID
+	if id := cmp.Or(c.cfg.ClusterID, reported); id != "" {
+		return id, nil
 	}
-	return reported, nil
+	return "", ErrNoClusterID
 }
 
 func (c *Client) metadata(ctx context.Context, topic string) (cluster string, t kafkago.Topic, err error) {
 	res, err := c.api.Metadata(ctx, &kafkago.MetadataRequest{Topics: []string{topic}})
-	if err != nil {
-		return "", t, fmt.Errorf("read metadata of topic %s: %w", topic, err)
+	if err == nil {
+		i := slices.IndexFunc(res.Topics, func(t kafkago.Topic) bool { return t.Name == topic })
+		if i < 0 {
+			err = kafkago.UnknownTopicOrPartition
+		} else if err = res.Topics[i].Error; err == nil {
+			return res.ClusterID, res.Topics[i], nil
+		}
 	}
-	i := slices.IndexFunc(res.Topics, func(t kafkago.Topic) bool { return t.Name == topic })
-	if i < 0 {
-		return "", t, fmt.Errorf("read metadata of topic %s: %w", topic, kafkago.UnknownTopicOrPartition)
-	}
-	if err := res.Topics[i].Error; err != nil {
-		return "", t, fmt.Errorf("read metadata of topic %s: %w", topic, err)
-	}
-	return res.ClusterID, res.Topics[i], nil
+	return "", t, fmt.Errorf("read metadata of topic %s: %w", topic, err)
 }
 
 // explain replaces the error of an unknown topic by the reason why the client knows no topic, if there is one: no

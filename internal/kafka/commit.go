@@ -76,11 +76,7 @@ const keepOffsets = 365 * 24 * time.Hour
 // (NotCoordinatorForGroup), is missing (GroupCoordinatorNotAvailable) or loads (GroupLoadInProgress). The offset may
 // then be committed already.
 func (t *Topic) Commit(ctx context.Context, c Commit) error {
-	err := t.commit(ctx, c)
-	if err != nil {
-		return fmt.Errorf("commit offset %d of %s/%d for group %s: %w", c.Offset, t.name, c.Partition, c.Group, err)
-	}
-	return nil
+	return failed(t.commit(ctx, c), "commit offset %d of %s/%d for group %s", c.Offset, t.name, c.Partition, c.Group)
 }
 
 func (t *Topic) commit(ctx context.Context, c Commit) error {

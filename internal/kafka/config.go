@@ -146,13 +146,11 @@ func (c Config) Validate() error {
 	check(c.RequestTimeout > 0, "requests that take %s", c.RequestTimeout)
 	check(c.TLS.On || c.TLS == TLS{}, "certificates need --kafka-tls")
 	check((c.TLS.Cert == "") == (c.TLS.Key == ""), "a client certificate needs its key, and a key its certificate")
-	faults.Add(c.SASL.validate(c.TLS.On))
+	c.SASL.validate(c.TLS.On, check)
 	return faults.Err()
 }
 
-func (s SASL) validate(encrypted bool) error {
-	var faults settings.Faults
-	check := func(ok bool, format string, args ...any) { faults.Check(ok, "kafka: "+format, args...) }
+func (s SASL) validate(encrypted bool, check func(ok bool, format string, args ...any)) {
 	byPassword := s.User != "" || s.PasswordFile != ""
 	byToken := s.TokenFile != "" || s.Token != nil
 	switch s.Mechanism {
@@ -169,7 +167,6 @@ func (s SASL) validate(encrypted bool) error {
 		check(false, "SASL mechanism %q is not one of %s, %s, %s and %s", s.Mechanism, Plain, ScramSHA256, ScramSHA512,
 			OAuthBearer)
 	}
-	return faults.Err()
 }
 
 // config returns nil when connections are not encrypted.

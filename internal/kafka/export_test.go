@@ -16,7 +16,7 @@ func AbortedBy(producer, first int64) Aborted { return Aborted{producer, first} 
 func LogReader(max int) func(set []byte, aborted []Aborted, from int64) (Batch, error) {
 	u := newUnpacker(max)
 	return func(set []byte, aborted []Aborted, from int64) (Batch, error) {
-		return newLogReader(u, from, aborted).read(set)
+		return newLogReader(&memory{unpacker: u}, from, aborted).read(set)
 	}
 }
 

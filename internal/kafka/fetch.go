@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,7 +36,8 @@ type Batch struct {
 	End     int64    // the last stable offset: below it every transaction has ended
 	Bytes   int      // memory of Records, approximately
 
-	release func() // gives Bytes back; nil: nothing to give back
+	release func()  // gives Bytes back; nil: nothing to give back
+	memory  *memory // has the records, and those before them
 }
 
 // Refusal is a range of a log that can never be read: its batch was damaged before it was sent, or exceeds the bound
@@ -55,7 +57,7 @@ func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, 
 	waiting := ctx // for memory, without a timeout
 	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout+fetchWait)
 	defer cancel()
-	ask := &fetchRequest{client: t.client.cfg.ClientID, topic: t.name, partition: int32(partition), offset: offset}
+	ask := &fetchRequest{t.client.cfg.ClientID, t.name, int32(partition), offset, &t.client.unpack.used, 0}
 	answer, err := t.client.api.Transport.RoundTrip(ctx, t.client.api.Addr, ask)
 	if err != nil {
 		return Batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", t.name, partition, offset,
@@ -65,7 +67,14 @@ func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, 
 	if err := t.client.budget.Acquire(waiting, int64(most)); err != nil {
 		return Batch{}, err
 	}
-	got, err := answer.(*fetchAnswer).read(t.client.unpack, offset)
+	m := answer.(*memory)
+	got, err := m.read(offset)
+	if m.made = got.Records[:0]; len(got.Records) > 0 {
+		got.memory, got.Bytes = m, max(got.Bytes, m.bytes())
+	} else {
+		got.Records = nil
+		m.giveBack()
+	}
 	got.keep(most, t.client.budget)
 	if err != nil {
 		return Batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", t.name, partition, offset, err)
@@ -79,7 +88,8 @@ type fetchRequest struct {
 	topic     string
 	partition int32
 	offset    int64
-	version   int16 // set by Required
+	used      *sync.Pool // memory for the answer
+	version   int16      // set by Required
 }
 
 // leastFetch is the first version with the aborted transactions: Kafka 0.11.
@@ -125,11 +135,13 @@ func (f *fetchRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if length < 4 || length > maxAnswer || binary.BigEndian.Uint32(head[4:]) != correlation {
 		return nil, fmt.Errorf("an answer of %d bytes: %w", length, io.ErrUnexpectedEOF)
 	}
-	answer := &fetchAnswer{body: make([]byte, length-4), version: f.version}
-	if _, err := io.ReadFull(rw, answer.body); err != nil {
+	m := f.used.Get().(*memory)
+	m.version = f.version
+	m.body = slices.Grow(m.body[:0], int(length-4))[:length-4]
+	if _, err := io.ReadFull(rw, m.body); err != nil {
 		return nil, err
 	}
-	return answer, nil
+	return m, nil
 }
 
 func (f *fetchRequest) request() *fetch.Request {
@@ -144,20 +156,14 @@ func (f *fetchRequest) request() *fetch.Request {
 	}
 }
 
-// fetchAnswer is the body of an answer. The caller decodes it, not the goroutine of the connection.
-type fetchAnswer struct {
-	body    []byte
-	version int16
-}
-
 // ApiKey implements protocol.Message.
-func (*fetchAnswer) ApiKey() protocol.ApiKey { return protocol.Fetch }
+func (*memory) ApiKey() protocol.ApiKey { return protocol.Fetch }
 
 // read decodes the answer about one partition, and the records in it from an offset on.
-func (f *fetchAnswer) read(u *unpacker, offset int64) (Batch, error) {
-	in := answerReader{bytesread.Reader{Rest: f.body}}
+func (m *memory) read(offset int64) (Batch, error) {
+	in := answerReader{bytesread.Reader{Rest: m.body}}
 	in.int32() // throttle time
-	if f.version >= 7 {
+	if m.version >= 7 {
 		if code := in.int16(); code != 0 {
 			return Batch{}, kafkago.Error(code)
 		}
@@ -168,14 +174,14 @@ func (f *fetchAnswer) read(u *unpacker, offset int64) (Batch, error) {
 	partitions := in.int32()
 	in.int32() // the partition
 	code, high, stable, first := in.int16(), in.int64(), in.int64(), int64(-1)
-	if f.version >= 5 {
+	if m.version >= 5 {
 		first = in.int64()
 	}
 	var aborted []transaction
 	for n := in.int32(); n > 0 && in.Err == nil; n-- {
 		aborted = append(aborted, transaction{producer: in.int64(), first: in.int64()})
 	}
-	if f.version >= 11 {
+	if m.version >= 11 {
 		in.int32() // the replica to read from
 	}
 	set := in.Take(int(max(0, in.int32())))
@@ -185,7 +191,7 @@ func (f *fetchAnswer) read(u *unpacker, offset int64) (Batch, error) {
 	case code != 0:
 		return Batch{}, kafkago.Error(code)
 	}
-	got, err := newLogReader(u, offset, aborted).read(set)
+	got, err := newLogReader(m, offset, aborted).read(set)
 	if got.First, got.End = first, stable; stable < 0 { // brokers without transactions
 		got.End = high
 	}
@@ -252,6 +258,17 @@ func (b *Batch) Release() {
 	if b.release != nil {
 		b.release()
 	}
+}
+
+// Reuse does what Release does, and lets further fetches have the memory of the records: nobody may hold a part of them
+// any more. A second call does nothing.
+func (b *Batch) Reuse() {
+	b.Release()
+	if m := b.memory; m != nil {
+		clear(m.made[:cap(m.made)]) // what is not overwritten soon would keep other memory
+		m.giveBack()
+	}
+	*b = Batch{}
 }
 
 // keep keeps the memory that the batch takes, of what was acquired for its answer.

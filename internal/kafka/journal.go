@@ -163,10 +163,8 @@ var errNothing = errors.New("no messages to append")
 // After ErrTooLarge nothing was appended: the messages exceed AppendBytes, or the limit of the broker or of the
 // client. Fewer of them may fit. After any other error the messages may be in the log, now or later.
 func (t *Topic) Append(ctx context.Context, partition int, messages []Message) (base int64, err error) {
-	if base, err = t.append(ctx, partition, messages); err != nil {
-		return 0, fmt.Errorf("append to %s/%d: %w", t.name, partition, err)
-	}
-	return base, nil
+	base, err = t.append(ctx, partition, messages)
+	return base, failed(err, "append to %s/%d", t.name, partition)
 }
 
 func (t *Topic) append(ctx context.Context, partition int, messages []Message) (base int64, err error) {

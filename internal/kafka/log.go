@@ -48,22 +48,21 @@ func nextFrame(set []byte) (f frame, rest []byte, err error) {
 
 // logReader decodes the entries of one answer.
 type logReader struct {
-	unpack  *unpacker
+	*memory
 	from    int64
 	aborted aborted
-	left    int // bytes of the answer from the entry on that is decoded
 	out     Batch
 }
 
 // newLogReader returns a reader of the committed records from an offset on.
-func newLogReader(u *unpacker, from int64, transactions []transaction) *logReader {
+func newLogReader(m *memory, from int64, transactions []transaction) *logReader {
 	slices.SortFunc(transactions, func(a, b transaction) int { return cmp.Compare(a.first, b.first) })
-	return &logReader{unpack: u, from: from, aborted: aborted{transactions, map[int64]bool{}}, out: Batch{Next: from}}
+	return &logReader{memory: m, from: from, aborted: aborted{transactions, map[int64]bool{}},
+		out: Batch{Next: from, Records: m.made[:0]}}
 }
 
 func (r *logReader) read(set []byte) (Batch, error) {
 	for r.out.Bytes < maxAnswerBeforeLast {
-		r.left = len(set)
 		f, rest, err := nextFrame(set)
 		if err == nil && f == nil {
 			break

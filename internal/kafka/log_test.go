@@ -15,6 +15,7 @@ import (
 
 	"binnacle/internal/kafka"
 
+	"github.com/pierrec/lz4/v4"
 	"github.com/segmentio/kafka-go/compress"
 	"github.com/segmentio/kafka-go/protocol"
 	"github.com/stretchr/testify/require"
@@ -145,6 +146,45 @@ func TestLogReaderAgreesWithOtherClients(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, ours(got)[:len(cut.Records)], append([]string{}, ours(cut)...))
 				require.Less(t, len(cut.Records), len(got.Records))
+			}
+		})
+	}
+}
+
+// Frames of lz4 are read however they are made: of several blocks, some of them stored as they are, with or without
+// checksums and sizes. So is one that needs more room than the one before, and no damaged one is read.
+func TestFramesOfLZ4(t *testing.T) {
+	value := append(bytes.Repeat([]byte("telemetry "), 20_000), make([]byte, 100_000)...)
+	random := rand.NewChaCha8([32]byte{7})
+	_, _ = random.Read(value[200_000:])
+	for name, options := range map[string][]lz4.Option{
+		"with a checksum": {lz4.ChecksumOption(true)}, "without": {lz4.ChecksumOption(false)},
+		"of blocks": {lz4.BlockChecksumOption(true)}, "with a size": {lz4.SizeOption(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read := kafka.LogReader(bound)
+			for _, n := range []int{10, 200_000, len(value)} {
+				record := one(0, nil, value[:n], 0)
+				if name == "with a size" {
+					options = []lz4.Option{lz4.SizeOption(uint64(len(record)))}
+				}
+				var frame bytes.Buffer
+				w := lz4.NewWriter(&frame)
+				require.NoError(t, w.Apply(append(options, lz4.BlockSizeOption(lz4.Block64Kb))...))
+				_, err := w.Write(record)
+				require.NoError(t, err)
+				require.NoError(t, w.Close())
+				for range 3 {
+					got, err := read(batch{count: 1, attributes: 3, records: frame.Bytes()}.bytes(), nil, 0)
+					require.NoError(t, err)
+					require.Len(t, got.Records, 1)
+					require.True(t, bytes.Equal(value[:n], got.Records[0].Value))
+				}
+				for _, at := range []int{5, 12, frame.Len() - 1} {
+					got, err := read(batch{count: 1, attributes: 3, records: frame.Bytes()[:at]}.bytes(), nil, 0)
+					require.NoError(t, err)
+					require.NotNil(t, got.Refused, at)
+				}
 			}
 		})
 	}

@@ -58,6 +58,7 @@ func values(t *testing.T, of *kafka.Topic, partition int, from int64) (all []str
 			all = append(all, string(r.Value))
 		}
 		from = b.Next
+		b.Reuse()
 	}
 	return all
 }

@@ -2,12 +2,13 @@ package kafka
 
 import (
 	"time"
+	"unsafe"
 
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// Header is a header of a record.
-type Header struct {
+// Header is a header of a record, the same type as in package decode.
+type Header = struct {
 	Key   string
 	Value []byte
 }
@@ -21,6 +22,12 @@ type Record struct {
 	Value   []byte
 	Headers []Header
 }
+
+// Memory that a record and a header take in addition to their bytes.
+const (
+	recordBytes = int(unsafe.Sizeof(Record{}))
+	headerBytes = int(unsafe.Sizeof(Header{}))
+)
 
 // Message is a record to produce. A nil key or value is absent, which differs from an empty one.
 type Message struct {

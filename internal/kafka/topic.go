@@ -59,11 +59,12 @@ func partitionsOf(t kafkago.Topic) ([]int, error) {
 // Bounds returns the first offset in the log of a partition and the last stable offset, below which every transaction
 // has ended.
 func (t *Topic) Bounds(ctx context.Context, partition int) (first, end int64, err error) {
-	all, err := t.offsets(ctx, kafkago.FirstOffsetOf(partition), kafkago.LastOffsetOf(partition))
+	all, err := t.client.offsets(ctx, map[string][]kafkago.OffsetRequest{t.name: {
+		kafkago.FirstOffsetOf(partition), kafkago.LastOffsetOf(partition)}})
 	if err != nil {
 		return 0, 0, err
 	}
-	for _, p := range all {
+	for _, p := range all[t.name] {
 		if p.Partition == partition {
 			return p.FirstOffset, p.LastOffset, nil
 		}
@@ -78,11 +79,6 @@ func (t *Topic) LogEnds(ctx context.Context) ([]store.LogEnd, error) {
 		return nil, err
 	}
 	return t.client.logEnds(ctx, map[string][]int{t.name: partitions})
-}
-
-func (t *Topic) offsets(ctx context.Context, ask ...kafkago.OffsetRequest) ([]kafkago.PartitionOffsets, error) {
-	all, err := t.client.offsets(ctx, map[string][]kafkago.OffsetRequest{t.name: ask})
-	return all[t.name], err
 }
 
 // logEnds returns the ends of partitions by topic, with one request to each broker.

@@ -26,8 +26,12 @@ func aTopicByEveryCodec(t *testing.T, at target) {
 		want = append(want, codec, codec+" again")
 	}
 	of := connect(t, kafka.Config{Brokers: []string{at.addr}}).Topic(at.topic)
+	kept, err := of.Fetch(t.Context(), 1, 0)
+	require.NoError(t, err)
+	kept.Release()
 	require.Equal(t, want, values(t, of, 1, 0))
 	require.Equal(t, want[3:], values(t, of, 1, 3))
+	require.Equal(t, want[0], string(kept.Records[0].Value), "what is only released is not used again")
 	cluster, partitions, err := of.Describe(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, cluster)

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"sync"
-	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/s2"
@@ -21,46 +19,62 @@ var errExpands = errors.New("it takes more memory than --kafka-max-batch-mb allo
 
 // unpacker decompresses batches up to a bound. It is safe for any number of callers.
 type unpacker struct {
-	max   int
-	zstd  *zstd.Decoder
-	gzips sync.Pool     // holds *gzip.Reader
-	lz4s  sync.Pool     // holds *lz4.Reader
-	ratio atomic.Uint64 // bits of a float64: the last ratio of decompressed to compressed bytes, rounded up
+	max  int
+	zstd *zstd.Decoder
+	used sync.Pool // holds *memory of answers that nobody reads any more
 }
 
 func newUnpacker(max int) *unpacker {
 	// Constant options give no error. A decoder of whole batches needs no Close.
 	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(uint64(max)))
-	return &unpacker{
-		max: max, zstd: d,
-		gzips: sync.Pool{New: func() any { return new(gzip.Reader) }},
-		lz4s:  sync.Pool{New: func() any { return lz4.NewReader(nil) }},
+	u := &unpacker{max: max, zstd: d}
+	u.used.New = func() any { return &memory{unpacker: u} }
+	return u
+}
+
+// memory is what an answer and its records take. Another answer gets it once nobody reads them any more.
+type memory struct {
+	*unpacker
+	version int16  // of the answer
+	body    []byte // the answer as it came: the caller of the exchange decodes it
+	text    []byte // unpacked batches, end to end; those that found no room lie elsewhere
+	made    []Record
+}
+
+// maxReused bounds the bytes of a memory that is used again.
+const maxReused = 4 << 20
+
+func (m *memory) bytes() int { return cap(m.body) + cap(m.text) + cap(m.made)*recordBytes }
+
+// giveBack lets further answers have the memory: nobody reads the records any more.
+func (m *memory) giveBack() {
+	if m.text = m.text[:0]; m.bytes() <= maxReused {
+		m.used.Put(m)
 	}
 }
 
-// unpack decompresses by a codec, by its number in batches. More than max bytes are errExpands; max must not exceed
-// the unpacker's own bound.
-func (u *unpacker) unpack(codec int16, packed []byte, max int) ([]byte, error) {
+// unpack decompresses by a codec, by its number in batches. More than max bytes are errExpands; max must not exceed the
+// unpacker's own bound.
+func (m *memory) unpack(codec int16, packed []byte, max int) ([]byte, error) {
 	switch codec {
 	case 0:
 		return packed, nil
 	case 1:
-		r := u.gzips.Get().(*gzip.Reader)
-		defer u.gzips.Put(r)
-		if err := r.Reset(bytes.NewReader(packed)); err != nil {
+		r, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
 			return nil, err
 		}
-		return u.readUpTo(r, len(packed), max)
+		return m.readUpTo(r, len(packed), max)
 	case 2:
 		return unpackSnappy(packed, max)
 	case 3:
-		r := u.lz4s.Get().(*lz4.Reader)
-		defer u.lz4s.Put(r)
-		r.Reset(bytes.NewReader(packed))
-		return u.readUpTo(r, len(packed), max)
+		if out, ok := m.lz4Blocks(packed, max); ok {
+			return out, nil
+		}
+		return m.readUpTo(lz4.NewReader(bytes.NewReader(packed)), len(packed), max)
 	case 4:
-		out, err := u.zstd.DecodeAll(packed, nil)
+		out, err := m.zstd.DecodeAll(packed, nil)
 		if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) || len(out) > max {
 			return nil, errExpands
 		}
@@ -69,33 +83,61 @@ func (u *unpacker) unpack(codec int16, packed []byte, max int) ([]byte, error) {
 	return nil, fmt.Errorf("compression %d is unknown", codec)
 }
 
-// readUpTo reads the decompressed bytes of a batch. It allocates by the compression ratio of the batch before:
-// batches of a topic are alike.
-func (u *unpacker) readUpTo(r io.Reader, packed, most int) ([]byte, error) {
-	guess := int(float64(packed)*math.Float64frombits(u.ratio.Load())) + leastRoom
-	out := make([]byte, 0, min(guess, most+1))
+// readUpTo reads the decompressed bytes of a batch.
+func (m *memory) readUpTo(r io.Reader, packed, most int) ([]byte, error) {
+	from := m.room(packed, most)
 	for {
-		n, err := r.Read(out[len(out):cap(out)])
-		out = out[:len(out)+n]
+		n, err := r.Read(m.text[len(m.text):min(cap(m.text), from+most+1)])
+		m.text = m.text[:len(m.text)+n]
+		out := m.text[from:len(m.text):len(m.text)]
 		switch {
 		case len(out) > most:
 			return nil, errExpands
 		case err == io.EOF:
-			u.ratio.Store(math.Float64bits(min(roomShare*float64(len(out))/float64(max(1, packed)), mostRatio)))
 			return out, nil
 		case err != nil:
 			return out, err
-		case len(out) == cap(out):
-			out = append(make([]byte, 0, min(2*cap(out), most+1)), out...)
+		case len(m.text) == cap(m.text):
+			m.text, from = append(make([]byte, 0, min(2*len(out), most+1)), out...), 0
 		}
 	}
 }
 
-const (
-	leastRoom = 4 << 10
-	roomShare = 1.05 // factor on the expected bytes
-	mostRatio = 16   // the largest ratio that is allocated ahead
-)
+// room makes room behind the text for what a batch becomes as a rule, and returns where it begins.
+func (m *memory) room(packed, most int) (from int) {
+	const ratio, least = 5, 4 << 10
+	if n := min(ratio*packed+least, most+1); cap(m.text)-len(m.text) < n {
+		m.text = make([]byte, 0, max(n, min(2*cap(m.text), maxReused)))
+	}
+	return len(m.text)
+}
+
+// lz4Blocks decompresses the frames that producers make: independent blocks, with a checksum of all or without, which
+// the batch's own makes superfluous. ok is false for others, damaged ones, and those that find too little room.
+func (m *memory) lz4Blocks(packed []byte, most int) (out []byte, ok bool) {
+	const head, checked = "\x04\x22\x4d\x18\x60", 4
+	if len(packed) < len(head)+2 || string(packed[:4]) != head[:4] || packed[4]&^checked != head[4] {
+		return nil, false
+	}
+	from := m.room(len(packed), most)
+	out = m.text[from:from:min(cap(m.text), from+most)]
+	for rest := packed[len(head)+2:]; len(rest) >= 4; {
+		size := int(binary.LittleEndian.Uint32(rest))
+		if rest = rest[4:]; size == 0 {
+			m.text = m.text[:from+len(out)]
+			return out[:len(out):len(out)], len(rest) == int(packed[4]&checked)
+		}
+		if size > len(rest) { // as is that of a block which is not compressed
+			break
+		}
+		n, err := lz4.UncompressBlock(rest[:size], out[len(out):cap(out)])
+		if err != nil {
+			break
+		}
+		out, rest = out[:len(out)+n], rest[size:]
+	}
+	return nil, false
+}
 
 // Java's producers wrap snappy: a magic, two versions, and blocks with their length before them.
 var (
