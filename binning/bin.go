@@ -405,7 +405,7 @@ func (b *Bin) Frame(s Selection) (chunk.Frame, error) {
 	for _, x := range asked {
 		data, err := o.rows(x)
 		if err == nil {
-			err = runs.decode(x.schema, data, left)
+			err = runs.decode(x.schema, left, data)
 			left -= x.Rows
 		}
 		if err != nil {
@@ -535,21 +535,17 @@ func (t *blockCollector) add(from int) {
 func FrameOfBlocks(blocks []chunk.Blocks, span telemetry.Range) (chunk.Frame, error) {
 	left := 0
 	for i := range blocks {
-		for _, data := range blocks[i].Rows {
-			left += chunk.RowsOf(data)
-		}
+		left += blocks[i].Readings()
 	}
 	if left > chunk.MaxValues { // more readings no bin has
 		return chunk.Frame{}, fmt.Errorf("blocks of more than %d readings", chunk.MaxValues)
 	}
 	runs := runCollector{skipOffsets: true}
 	for i := range blocks {
-		for _, data := range blocks[i].Rows {
-			if err := runs.decode(blocks[i].Schema, data, left); err != nil {
-				return chunk.Frame{}, err
-			}
-			left -= chunk.RowsOf(data)
+		if err := runs.decode(blocks[i].Schema, left, blocks[i].Rows...); err != nil {
+			return chunk.Frame{}, err
 		}
+		left -= blocks[i].Readings()
 	}
 	return FrameOf(runs.within(Selection{Span: span})), nil
 }

@@ -177,15 +177,15 @@ type runCollector struct {
 	part chunk.Part
 }
 
-// decode appends the readings of a block, with the columns of the metrics. This block and all blocks after it have at
-// most left readings.
-func (c *runCollector) decode(schema *chunk.Schema, data []byte, left int) error {
+// decode appends the readings of blocks, with the columns of the metrics. These blocks and all after them have at most
+// left readings.
+func (c *runCollector) decode(schema *chunk.Schema, left int, blocks ...[]byte) error {
 	if c.of != schema {
 		c.of, c.part = schema, schema.Part(c.metrics)
 		c.part.SkipOffsets = c.skipOffsets
 		c.runs = append(c.runs, chunk.Run{})
 	}
-	return c.part.AppendTo(&c.runs[len(c.runs)-1], data, left)
+	return c.part.AppendTo(&c.runs[len(c.runs)-1], left, blocks...)
 }
 
 func (c *runCollector) add(run chunk.Run) {

@@ -198,10 +198,8 @@ func (e *encoder) writePlaces(r *Run) {
 // The run is the caller's, but for its Sets. Rows of another schema give ErrCorrupt.
 func (s *Schema) Rows(data []byte, metrics []string) (r Run, err error) {
 	part := s.Part(metrics)
-	if err := part.AppendTo(&r, data, 0); err != nil {
-		return Run{}, err
-	}
-	return r, nil
+	err = part.AppendTo(&r, 0, data)
+	return r, err
 }
 
 // RowsOf returns how many rows a block says that it has.
@@ -213,19 +211,22 @@ func RowsOf(data []byte) int {
 	return int(n)
 }
 
-// cutPart returns the next part of a block, its length in front included, where its length ends, and what follows.
-func cutPart(b []byte) (part []byte, head int, rest []byte, err error) {
-	n, head := uint64(0), 1
-	if len(b) > 0 {
-		if n = uint64(b[0]); n >= 1<<7 {
-			n, head = binary.Uvarint(b)
-		}
-	}
-	if head <= 0 || head > len(b) || n > uint64(len(b)-head) {
-		return nil, 0, nil, corrupt("the length of a part of a block")
+// cutPart returns the next part of a block, without its length in front, and what follows.
+func cutPart(b []byte) (part, rest []byte, err error) {
+	n, head := binary.Uvarint(b)
+	if head <= 0 || n > uint64(len(b)-head) {
+		return nil, nil, corrupt("the length of a part of a block")
 	}
 	end := head + int(n)
-	return b[:end], head, b[end:], nil
+	return b[head:end], b[end:], nil
+}
+
+// shortPart returns where the next part of a block ends, 0 unless its length takes one byte, as a rule.
+func shortPart(b []byte) (end int) {
+	if len(b) > 0 && b[0] < 1<<7 && int(b[0]) < len(b) {
+		return 1 + int(b[0])
+	}
+	return 0
 }
 
 // AppendSplit appends a block from its encoded schema and rows: the inverse of SplitBlock.

@@ -400,8 +400,8 @@ func TestRowsOfSeveralBlocks(t *testing.T) {
 			if alike {
 				require.Equal(t, some.Rows(), chunk.RowsOf(data))
 				joined = append(joined, data...)
-				require.NoError(t, part.AppendTo(&got, data, r.IntN(100)))
-				require.NoError(t, skipping.AppendTo(&unnumbered, data, r.IntN(100)))
+				require.NoError(t, part.AppendTo(&got, r.IntN(100), data))
+				require.NoError(t, skipping.AppendTo(&unnumbered, r.IntN(100), data))
 			}
 			if from = to; alike && from < whole.Rows() {
 				several++

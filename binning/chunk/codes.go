@@ -26,23 +26,15 @@ const (
 	lengthBits = 6
 )
 
-// lengths counts numbers by how many bits they have.
+// lengths counts numbers by how many bits they have. No number has more than 64; code looks five lengths ahead.
 type lengths struct {
-	of  [65]uint32
+	of  [64 + 5]uint32
 	all uint64 // the numbers, or-ed
 }
 
 func (l *lengths) add(x uint64) {
 	l.of[bits.Len64(x)]++
 	l.all |= x
-}
-
-// within returns how many numbers have exactly that many bits.
-func (l *lengths) within(length int) int {
-	if length < len(l.of) {
-		return int(l.of[length])
-	}
-	return 0
 }
 
 // code returns the code by which n numbers take the fewest bits, and about how many these are. Fewer low bits are tried
@@ -52,9 +44,9 @@ func (l *lengths) code(n int) (code byte, least int) {
 	code, least = byte(longest), n*longest
 	far, farBits := 0, 0 // numbers that would have too many zeros, and their bits
 	for k := longest - 1; k >= 0; k-- {
-		far, farBits = far+l.within(k+5), farBits+l.within(k+5)*(k+5)
+		far, farBits = far+int(l.of[k+5]), farBits+int(l.of[k+5])*(k+5)
 		// In half bits: a number of k+1 bits has one zero, of k+2 bits two or three.
-		zeros := 2*l.within(k+1) + 5*l.within(k+2) + 11*l.within(k+3) + 23*l.within(k+4)
+		zeros := int(2*l.of[k+1] + 5*l.of[k+2] + 11*l.of[k+3] + 23*l.of[k+4])
 		size := n*(k+1) + zeros/2 + far*(mostZeros+lengthBits-k) + farBits
 		if size < least {
 			code, least = byte(codeRice+k), size
@@ -67,7 +59,7 @@ func (l *lengths) code(n int) (code byte, least int) {
 
 // gaps returns about how many bits n numbers take if only those other than 0 are kept, and where they are.
 func (l *lengths) gaps(n int) int {
-	zeros := l.within(0)
+	zeros := int(l.of[0])
 	some := n - zeros
 	if some == 0 || zeros < some {
 		return math.MaxInt

@@ -14,6 +14,14 @@ type Blocks struct {
 	Rows   [][]byte // the rows of one block each, as AppendRows or Part.Append wrote them
 }
 
+// Readings returns how many rows the blocks say that they have.
+func (b *Blocks) Readings() (n int) {
+	for _, data := range b.Rows {
+		n += RowsOf(data)
+	}
+	return n
+}
+
 // Part is the columns of some metrics of the blocks of a schema.
 type Part struct {
 	SkipOffsets bool // AppendTo leaves the offsets of rows out
@@ -69,11 +77,16 @@ func (p *Part) Append(dst, data []byte, offset int64) (out, rest []byte, err err
 	at := len(dst)
 	dst = binary.AppendVarint(append(dst, 0, formOffset), offset)
 	dst[at] = byte(len(dst) - at - 1)
-	_, _, rest, err = cutPart(data[used:])
+	_, rest, err = cutPart(data[used:])
 	wanted := rest // parts that follow each other are copied at once
 	for i := -p.schema.heads(); i < len(p.schema.columns) && err == nil; i++ {
 		before := len(wanted) - len(rest)
-		if _, _, rest, err = cutPart(rest); i >= 0 && !p.has(i) {
+		if end := shortPart(rest); end > 0 {
+			rest = rest[end:]
+		} else {
+			_, rest, err = cutPart(rest)
+		}
+		if i >= 0 && !p.has(i) {
 			dst = append(dst, wanted[:before]...)
 			wanted = rest
 		}
@@ -90,16 +103,19 @@ func (s *Schema) heads() int {
 	return 2
 }
 
-// AppendTo decodes the rows of a block behind a run, which has rows of other blocks of the same part or none. It makes
-// room for so many rows, those of the block among them. After an error the run is of no use.
-func (p *Part) AppendTo(r *Run, data []byte, room int) error {
+// AppendTo decodes the rows of blocks behind a run, which has rows of other blocks of the same part or none. It makes
+// room for so many rows, those of the blocks among them. After an error the run is of no use.
+func (p *Part) AppendTo(r *Run, room int, blocks ...[]byte) error {
 	d := takeDecoder()
 	defer d.release()
-	d.openBlock(data)
 	from := r.Rows()
-	for more := true; more; more = len(d.s.plain) > 0 {
-		if err := p.appendRows(r, d, room-(r.Rows()-from)); err != nil {
-			return err
+	r.Sets = p.schema.sets
+	for _, data := range blocks {
+		d.openBlock(data)
+		for more := true; more; more = len(d.s.plain) > 0 {
+			if err := p.appendRows(r, d, room-(r.Rows()-from)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -112,24 +128,21 @@ func (p *Part) appendRows(r *Run, d *decoder, room int) error {
 		return corrupt("a block of %d rows", n)
 	}
 	from, more := r.Rows(), max(0, room-n)
-	r.Sets = p.schema.sets
 	if p.SkipOffsets {
 		_, err = d.cut()
 	} else {
 		r.Offsets, err = d.appendInts(r.Offsets, n, more)
 	}
+	if err == nil {
+		r.Times, err = d.appendInts(r.Times, n, more)
+	}
+	if err == nil && len(r.Sets) > 1 {
+		err = d.appendPlaces(r, n)
+	}
+	if err == nil {
+		err = d.readPart(func() error { return d.patterns.read(d, n) })
+	}
 	if err != nil {
-		return err
-	}
-	if r.Times, err = d.appendInts(r.Times, n, more); err != nil {
-		return err
-	}
-	if len(r.Sets) > 1 {
-		if err := d.appendPlaces(r, n); err != nil {
-			return err
-		}
-	}
-	if err := d.readPart(func() error { return d.patterns.read(d, n) }); err != nil {
 		return err
 	}
 	if err := r.checkRows(from); err != nil {
@@ -195,7 +208,7 @@ func TimesOf(data []byte) (r telemetry.Range, err error) {
 
 // openBlock makes a block what d reads.
 func (d *decoder) openBlock(b []byte) {
-	d.brief = true
+	d.brief, d.values, d.cells = true, MaxValues, MaxCells
 	d.padded = append(d.padded[:0], b...)
 	d.padded = append(d.padded, make([]byte, wordBytes)...)
 	d.s = section{plain: d.padded[:len(b)]}
@@ -203,12 +216,12 @@ func (d *decoder) openBlock(b []byte) {
 
 // cut takes the next part of a block.
 func (d *decoder) cut() (part []byte, err error) {
-	part, head, rest, err := cutPart(d.s.plain)
-	if err != nil {
-		return nil, err
+	if end := shortPart(d.s.plain); end > 0 {
+		part, d.s.plain = d.s.plain[1:end], d.s.plain[end:]
+		return part, nil
 	}
-	d.s.plain = rest
-	return part[head:], nil
+	part, d.s.plain, err = cutPart(d.s.plain)
+	return part, err
 }
 
 // readPart reads the next part of a block, all of it.
@@ -219,10 +232,9 @@ func (d *decoder) readPart(read func() error) error {
 	}
 	rest := d.s.plain
 	d.s.plain = part
-	if err := read(); err != nil {
-		return err
+	if err = read(); err == nil {
+		err = d.closePacket()
 	}
-	err = d.closePacket()
 	d.s.plain = rest
 	return err
 }

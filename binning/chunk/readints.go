@@ -82,11 +82,15 @@ func (d *decoder) streamHead(n int) (s stream, err error) {
 		return s, corrupt("%d planes", s.planes)
 	}
 	firsts := [4]int{formOffset: 1, formDelta: 1, formDelta2: min(n, 2)}[s.form]
+	rest := d.s.plain
 	for i := range firsts {
-		if s.first[i], err = d.varint(); err != nil {
-			return s, err
+		x, used := binary.Varint(rest)
+		if used <= 0 {
+			return s, corrupt("a varint")
 		}
+		s.first[i], rest = x, rest[used:]
 	}
+	d.s.plain = rest
 	if head&flagGCD != 0 {
 		if s.gcd, err = d.uvarint(); err != nil {
 			return s, err
@@ -260,11 +264,6 @@ func (d *decoder) uvarint() (uint64, error) {
 	}
 	d.s.plain = d.s.plain[n:]
 	return x, nil
-}
-
-func (d *decoder) varint() (int64, error) {
-	u, err := d.uvarint()
-	return unzigzag(u), err
 }
 
 // length reads a varint that counts something. It refuses more than limit.
