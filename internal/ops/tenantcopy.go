@@ -25,13 +25,14 @@ type CopyConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 	Target  AccountConfig `kong:"embed,prefix='to-',group='Target'"`
 
-	Device string  `help:"Id of the device. Default: all devices of the tenant."`
-	From   string  `help:"Start: a UTC day of event times such as 2026-11-20, or a time in it, such as -2d; days are whole. Default: the first of all." placeholder:"TIME"`
-	To     string  `help:"End, exclusive; the day of a time such as now is included. Default: without end." placeholder:"TIME"`
-	RUs    float64 `name:"rus" help:"RU/s that the copy may take, at the source and at the target." default:"400"`
-	DryRun bool    `help:"Show what would be copied, and change nothing."`
-	Follow bool    `help:"Go on with what the source stores, until an interrupt (Ctrl-C, SIGTERM) ends it with the comparison."`
-	JSON   bool    `name:"json" help:"Print JSON."`
+	Device string        `help:"Id of the device. Default: all devices of the tenant."`
+	From   string        `help:"Start: a UTC day of event times such as 2026-11-20, or a time in it, such as -2d; days are whole. Default: the first of all." placeholder:"TIME"`
+	To     string        `help:"End, exclusive; the day of a time such as now is included. Default: without end." placeholder:"TIME"`
+	RUs    float64       `name:"rus" help:"RU/s that the copy may take, at the source and at the target." default:"400"`
+	DryRun bool          `help:"Show what would be copied, and change nothing."`
+	Follow bool          `help:"Go on with what the source stores, until an interrupt (Ctrl-C, SIGTERM) ends it with the comparison."`
+	JSON   bool          `name:"json" help:"Print JSON."`
+	Settle time.Duration `kong:"-"` // after which the copy may end
 }
 
 // errCopyDiffers says that the end of a copy has found a difference.
@@ -69,7 +70,7 @@ func (cfg CopyConfig) Run(ctx context.Context, env Env) error {
 	logged := time.Now()
 	copier := tenantcopy.New(tenantcopy.Config{
 		From: copySide(from, env), To: target, Tenant: cfg.Tenant, Device: cfg.Device, DryRun: cfg.DryRun,
-		RUs: cfg.RUs, Days: covered, Forget: erase.Forget, Logger: env.Logger,
+		RUs: cfg.RUs, Days: covered, Forget: erase.Forget, Settle: cfg.Settle, Logger: env.Logger,
 		Progress: func(r tenantcopy.Result) {
 			if now := time.Now(); now.Sub(logged) > 10*time.Second {
 				logged = now

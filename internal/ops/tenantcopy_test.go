@@ -96,7 +96,8 @@ func TestCopyTenant(t *testing.T) {
 		Equal                   bool
 	}, err error) {
 		cfg := ops.CopyConfig{Tenant: "acme", Account: ops.AccountConfig{Cosmos: fromAddr},
-			Target: ops.AccountConfig{Cosmos: toAddr}, RUs: 1e6, JSON: true}
+			Target: ops.AccountConfig{Cosmos: toAddr}, RUs: 1e6, JSON: true,
+			Settle: time.Nanosecond}
 		if change != nil {
 			change(&cfg)
 		}

@@ -50,7 +50,7 @@ func (o *oracle) hasCopied(x *ends, r *tenantcopy.Result) {
 		}
 	}
 	for name, h := range o.from.made {
-		if of, _, _ := strings.Cut(h.TenantShard, "~"); of != x.tenant || h.at.After(x.since.Add(-maxLag)) {
+		if of, _, _ := strings.Cut(h.TenantShard, "~"); of != x.tenant || h.at.After(x.since) {
 			continue
 		}
 		is, ok := stored[name]

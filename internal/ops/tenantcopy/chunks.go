@@ -165,7 +165,7 @@ func (c *Copier) read(ctx context.Context, p part) (both sides, err error) {
 		device = []string{p.device}
 	}
 	isNew := false // a stream has begun just now
-	err = c.scan(ctx, true, both.source.Placement.Visits(device, p.Range), func(e *entry, _ []byte) error {
+	_, err = c.scan(ctx, true, places{both.source.Placement.Visits(device, p.Range), 0}, func(e *entry, _ []byte) error {
 		both.from[nameOf(e, e.ID.Stream)] = e
 		_, known := c.streamAt(e.ID.Stream)
 		isNew = isNew || !known
@@ -179,7 +179,7 @@ func (c *Copier) read(ctx context.Context, p part) (both sides, err error) {
 			return both, err
 		}
 	}
-	err = c.scan(ctx, false, both.target.Placement.Visits(device, p.Range), func(e *entry, _ []byte) error {
+	_, err = c.scan(ctx, false, places{both.target.Placement.Visits(device, p.Range), 0}, func(e *entry, _ []byte) error {
 		if of, isCopied := c.streamOf(e.ID.Stream); isCopied {
 			both.to[nameOf(e, of)] = e
 		}
@@ -192,16 +192,24 @@ func nameOf(e *entry, stream uint32) chunkOf {
 	return chunkOf{e.Device, e.ID.Day, stream, e.ID.Partition, e.ID.Number}
 }
 
-func (c *Copier) scan(ctx context.Context, ofSource bool, visits []sharding.Visit,
-	yield func(e *entry, doc []byte) error) error {
+// places are where chunks are read that were stored since a second, all if it is 0.
+type places struct {
+	visits []sharding.Visit
+	since  int64
+}
+
+// scan calls yield with the chunks of a side. It returns the earliest of the times at which they were read, by the
+// side's clock, zero if none is known.
+func (c *Copier) scan(ctx context.Context, ofSource bool, in places, yield func(e *entry, doc []byte) error) (
+	clock time.Time, err error) {
 	side, pace := &c.cfg.To, c.toPace
 	if ofSource {
 		side, pace = &c.cfg.From, c.fromPace
 	}
-	for _, visit := range visits {
-		scan := store.Scan{Key: visit.Key, Range: visit.Range,
+	for _, visit := range in.visits {
+		scan := store.Scan{Key: visit.Key, Range: visit.Range, Since: in.since,
 			Charge: func(rus float64) error { return c.pay(ctx, pace, rus) }}
-		_, err := side.Chunks.Scan(ctx, scan, func(doc []byte) error {
+		usage, err := side.Chunks.Scan(ctx, scan, func(doc []byte) error {
 			e, err := parse(doc)
 			if err != nil {
 				return fmt.Errorf("%w: %w", errFinal, err)
@@ -210,10 +218,13 @@ func (c *Copier) scan(ctx context.Context, ofSource bool, visits []sharding.Visi
 			return yield(e, doc)
 		})
 		if err != nil && !errors.Is(err, store.ErrNoContainer) {
-			return err
+			return clock, err
+		}
+		if at := usage.Date; !at.IsZero() && (clock.IsZero() || at.Before(clock)) {
+			clock = at
 		}
 	}
-	return nil
+	return clock, nil
 }
 
 // differs returns how the target's chunk differs from the source's, empty if it does not.
@@ -265,7 +276,7 @@ type source struct {
 
 func (c *Copier) putDevice(ctx context.Context, visits []sharding.Visit, to entries, wrong []chunkOf) error {
 	var chunks []source
-	err := c.scan(ctx, true, visits, func(e *entry, doc []byte) error {
+	_, err := c.scan(ctx, true, places{visits, 0}, func(e *entry, doc []byte) error {
 		if name := nameOf(e, e.ID.Stream); slices.Contains(wrong, name) {
 			chunks = append(chunks, source{name, e, bytes.Clone(doc)})
 		}
@@ -388,6 +399,9 @@ func (c *Copier) count(both sides, different []string, sums *[2][]string) {
 	var r Result
 	for _, name := range slices.SortedFunc(maps.Keys(both.from), compareNames) {
 		e, at := both.from[name], both.to[name]
+		if e.Stored >= c.since {
+			c.seen[name] = e.ETag
+		}
 		if _, ok := c.ttl(v, e); !ok {
 			r.Expiring++
 			continue

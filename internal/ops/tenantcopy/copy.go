@@ -50,6 +50,8 @@ type Config struct {
 	// Forget has a catalog forget what an order about all days erases.
 	Forget func(ctx context.Context, pages store.Catalog, o *erasure.Order) error
 
+	// Settle is longer than replicas of the source lag, and its service's clocks differ.
+	Settle   time.Duration    `default:"5m"`
 	DryRun   bool             // nothing is changed
 	RUs      float64          // budget a second on each side; 0: none
 	Attempts int              `default:"10"` // at one thing before the copy fails
@@ -98,6 +100,8 @@ type Copier struct {
 	account  string // the name of the source
 	// times are the first and last instants that chunks of the source have of each device: its catalog may be behind.
 	times map[string]telemetry.Range
+	since int64              // s since 1970 UTC by the source's clock: older chunks have been looked at
+	seen  map[chunkOf]string // the ETags of the chunks that were stored since then, and have been looked at
 
 	mu     sync.Mutex // guards below
 	result Result
@@ -127,41 +131,8 @@ func New(cfg Config) *Copier {
 		cfg.Progress = func(Result) {}
 	}
 	pacer := func() *retry.RUPacer { return &retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: retry.Pause} }
-	return &Copier{cfg: cfg, fromPace: pacer(), toPace: pacer(), times: make(map[string]telemetry.Range)}
-}
-
-// Run copies what the target lacks, and compares both. Where an order of erasure comes during the copy it begins
-// again, and has little to do then.
-func (c *Copier) Run(ctx context.Context) (Result, error) {
-	if err := c.persist(ctx, c.begin); err != nil {
-		return c.result, err
-	}
-	for {
-		before, err := c.look(ctx, true)
-		if err != nil {
-			return c.result, err
-		}
-		if err := c.pass(ctx, before); err != nil {
-			return c.result, err
-		}
-		if c.cfg.DryRun {
-			return c.result, nil
-		}
-		if err := c.persist(ctx, c.copyCatalog); err != nil {
-			return c.result, err
-		}
-		if err := c.persist(ctx, c.copyAnnotations); err != nil {
-			return c.result, err
-		}
-		after, err := c.look(ctx, true)
-		if err != nil || c.orders(before) == c.orders(after) && !c.isPending(after) {
-			return c.result, err
-		}
-		c.cfg.Logger.Info("orders of erasure have come: the copy is compared once more", "tenant", c.cfg.Tenant)
-		if err := retry.Pause(ctx, time.Second); err != nil {
-			return c.result, err
-		}
-	}
+	return &Copier{cfg: cfg, fromPace: pacer(), toPace: pacer(), times: make(map[string]telemetry.Range),
+		seen: make(map[chunkOf]string)}
 }
 
 // persist tries something again that may be tried again.

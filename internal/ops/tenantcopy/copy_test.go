@@ -60,7 +60,6 @@ func twoAccounts(t *testing.T) *pair {
 	p := &pair{t: t, from: querytest.New(t, noon), to: querytest.New(t, noon)}
 	p.from.Store.Now, p.to.Store.Now = p.now, p.now
 	p.stream(p.from, "old")
-	p.stream(p.from, "telemetry")
 	return p
 }
 
@@ -81,7 +80,7 @@ func newPair(t *testing.T) *pair {
 }
 
 func (p *pair) stream(w *querytest.World, topic string) uint32 {
-	s, err := stream.NewStreams(w.Documents).Find(p.t.Context(), "c1", topic, 1)
+	s, err := stream.NewStreams(w.Documents).Find(p.t.Context(), "c", topic, 1)
 	require.NoError(p.t, err)
 	return s.Number
 }
@@ -213,16 +212,15 @@ func TestCopyEqualsSource(t *testing.T) {
 	})
 }
 
-// lagging reads from a replica that lacks the first chunk of each chain when a scan meets the chunk first.
+// lagging reads from a replica that lacks some chunks.
 type lagging struct {
 	tenantcopy.Chunks
-	asked sync.Map
+	lacks func(doc []byte) bool
 }
 
 func (l *lagging) Scan(ctx context.Context, s store.Scan, yield func(doc []byte) error) (store.Usage, error) {
 	return l.Chunks.Scan(ctx, s, func(doc []byte) error {
-		if _, found := l.asked.LoadOrStore(string(doc), true); !found && bytes.Contains(doc, []byte(`.00000.000000"`)) &&
-			!bytes.Contains(doc, []byte(`"20261026.`)) {
+		if l.lacks(doc) {
 			return nil
 		}
 		return yield(doc)
@@ -234,25 +232,49 @@ func TestCopyOfALaggingSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
 		cfg := p.config()
-		cfg.From.Chunks = &lagging{Chunks: cfg.From.Chunks}
+		var asked sync.Map
+		cfg.From.Chunks = &lagging{cfg.From.Chunks, func(doc []byte) bool {
+			_, found := asked.LoadOrStore(string(doc), true)
+			return !found && bytes.Contains(doc, []byte(`.00000.000000"`)) && !bytes.Contains(doc, []byte(`"20261026.`))
+		}}
 		p.requireEqual(p.copy(cfg)) // the store of the test takes no chunk without the one before
+	})
+}
+
+// A copy has the last chunk of a chain that was stored before it began, also where no replica showed it for minutes.
+func TestCopyOfALaggingEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		cfg := p.config()
+		began := time.Now()
+		cfg.From.Now = func() time.Time { return noon.Add(time.Since(began)) }
+		cfg.From.Chunks = &lagging{cfg.From.Chunks, func(doc []byte) bool {
+			return time.Since(began) < 4*time.Minute && bytes.Contains(doc, []byte(`.00000.000002"`))
+		}}
+		p.requireEqual(p.copy(cfg))
+		require.Equal(t, 5*time.Minute+time.Second, time.Since(began))
+		again := time.Now()
+		p.requireEqual(p.copy(cfg))
+		require.Equal(t, 5*time.Minute, time.Since(again), "nothing has come")
 	})
 }
 
 // The target's catalog has the times of what was copied, although the source's is behind (rule T6).
 func TestCopiedTimesAreListed(t *testing.T) {
-	p := newPair(t)
-	want, _ := p.from.Catalog.Entry("acme", "m1")
-	behind := want
-	behind.First, behind.Last = want.First+1, want.Last-1
-	p.from.Catalog = storetest.NewCatalog(t)
-	p.from.Catalog.AddPage("acme", behind, catalog.Entry{Device: "m2", First: 1})
-	p.copy(p.config())
-	is, _ := p.to.Catalog.Entry("acme", "m1")
-	require.Equal(t, want, is)
-	is, _ = p.to.Catalog.Entry("acme", "m2")
-	require.Equal(t, []int64{time.Date(2026, 11, 18, 0, 0, 0, 0, time.UTC).UnixMilli(),
-		time.Date(2026, 11, 20, 2, 2, 0, 0, time.UTC).UnixMilli()}, []int64{is.First, is.Last})
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		want, _ := p.from.Catalog.Entry("acme", "m1")
+		behind := want
+		behind.First, behind.Last = want.First+1, want.Last-1
+		p.from.Catalog = storetest.NewCatalog(t)
+		p.from.Catalog.AddPage("acme", behind, catalog.Entry{Device: "m2", First: 1})
+		p.copy(p.config())
+		is, _ := p.to.Catalog.Entry("acme", "m1")
+		require.Equal(t, want, is)
+		is, _ = p.to.Catalog.Entry("acme", "m2")
+		require.Equal(t, []int64{time.Date(2026, 11, 18, 0, 0, 0, 0, time.UTC).UnixMilli(),
+			time.Date(2026, 11, 20, 2, 2, 0, 0, time.UTC).UnixMilli()}, []int64{is.First, is.Last})
+	})
 }
 
 // Only the device and the days that were asked for are copied.
@@ -294,7 +316,6 @@ func TestDryRunOfACopy(t *testing.T) {
 func TestCopyToATargetThatIngests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
-		p.stream(p.to, "own")
 		for n := range 2 {
 			p.chunk(p.to, reading{1, 1, 19, n, 50})    // other values of the same instants
 			p.chunk(p.to, reading{1, 1, 20, 6 + n, 7}) // and instants that the source lacks
