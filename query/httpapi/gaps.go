@@ -168,14 +168,18 @@ func (a *api) attendance(w *response, r *http.Request, tenant string) error {
 	var found []query.Attendee
 	var res query.Result
 	var refusals map[string]map[int]bool
+	var deadLetters string
 	err := a.admit(r.Context(), tenant, func(ctx context.Context) (err error) {
 		if found, res, err = a.cfg.Querier.Attendance(ctx, q); err == nil {
-			refusals = a.cfg.Rejected.Steps(tenant, q.Range, step)
+			refusals, deadLetters = a.cfg.Rejected.Steps(tenant, q.Range, step)
 		}
 		return err
 	})
 	if err != nil {
 		return err
+	}
+	if deadLetters != "" {
+		res.Complete, res.Incomplete = false, append(res.Incomplete, deadLetters)
 	}
 	// A large fleet is written device by device: its whole text would exceed the counted memory several times.
 	b := fmt.Appendf(nil, `{"from":%d,"step_ms":%d,"devices":[`, q.Range.From, step)

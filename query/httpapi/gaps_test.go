@@ -60,6 +60,7 @@ func TestAttendance(t *testing.T) {
 	require.Equal(t, 200, a.status, a.body)
 	require.Contains(t, a.body, `"devices":[{"device":"m1","present":"--100r11-"}]`)
 	require.Contains(t, a.body, `"step_ms":3600000`)
+	require.NotContains(t, a.body, `"a reason"`)
 	var whole struct {
 		From    int64
 		Devices []struct{ Device, Present string }
@@ -74,6 +75,7 @@ func TestAttendance(t *testing.T) {
 	require.Len(t, whole.Devices, 2)
 	require.Equal(t, `m"2`, whole.Devices[0].Device)
 	require.Equal(t, "-1", whole.Devices[0].Present)
+	require.Contains(t, a.body, `"a reason"]`, "dead letters are not known")
 	require.Positive(t, whole.Stats.Documents)
 	a = s.get(t, "/api/v1/attendance?prefix=nobody")
 	require.NoError(t, json.Unmarshal([]byte(a.body), &whole), a.body)

@@ -60,7 +60,9 @@ type nothing struct{}
 
 func (nothing) Rejected(rejected.Request) rejected.Answer { return rejected.Answer{Complete: true} }
 
-func (nothing) Steps(string, telemetry.Range, int64) map[string]map[int]bool { return nil }
+func (nothing) Steps(string, telemetry.Range, int64) (map[string]map[int]bool, string) {
+	return nil, ""
+}
 
 func (nothing) Of(string, string, telemetry.Range) ([]gaps.Refusal, []int64, string) {
 	return nil, nil, ""

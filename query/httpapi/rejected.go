@@ -14,7 +14,7 @@ import (
 // Rejected knows what was refused. It is safe for any number of callers.
 type Rejected interface {
 	Rejected(q rejected.Request) rejected.Answer
-	Steps(tenant string, r telemetry.Range, step int64) map[string]map[int]bool
+	Steps(tenant string, r telemetry.Range, step int64) (by map[string]map[int]bool, incomplete string)
 	Of(tenant, device string, r telemetry.Range) (all []gaps.Refusal, nameless []int64, incomplete string)
 }
 

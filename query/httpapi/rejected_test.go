@@ -39,12 +39,12 @@ func (refusals) Rejected(q rejected.Request) rejected.Answer {
 	return a
 }
 
-func (refusals) Steps(tenant string, r telemetry.Range, step int64) map[string]map[int]bool {
+func (refusals) Steps(tenant string, r telemetry.Range, step int64) (map[string]map[int]bool, string) {
 	at := noon.UnixMilli() - 3*3600_000
 	if tenant != "acme" || !r.Contains(at) {
-		return nil
+		return nil, "a reason"
 	}
-	return map[string]map[int]bool{"m1": {int((at - r.From) / step): true}}
+	return map[string]map[int]bool{"m1": {int((at - r.From) / step): true}}, ""
 }
 
 func (refusals) Of(tenant, device string, r telemetry.Range) ([]gaps.Refusal, []int64, string) {

@@ -160,11 +160,11 @@ func (e *entry) keyMatches(tenant, key string) bool {
 }
 
 // Steps returns in which steps of a range of event times readings of a tenant were refused, by device: true for each
-// such [r.From + k*step, r.From + (k+1)*step).
-func (x *Index) Steps(tenant string, r telemetry.Range, step int64) map[string]map[int]bool {
+// such [r.From + k*step, r.From + (k+1)*step). incomplete is why that may not be all.
+func (x *Index) Steps(tenant string, r telemetry.Range, step int64) (out map[string]map[int]bool, incomplete string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	out := map[string]map[int]bool{}
+	out = map[string]map[int]bool{}
 	for i := range x.entries {
 		e := &x.entries[i]
 		if e.tenant != tenant || e.device == "" || !r.Contains(e.time) || x.isErased(e) {
@@ -175,5 +175,5 @@ func (x *Index) Steps(tenant string, r telemetry.Range, step int64) map[string]m
 		}
 		out[e.device][int((e.time-r.From)/step)] = true
 	}
-	return out
+	return out, x.incomplete(r.From)
 }

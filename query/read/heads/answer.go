@@ -138,7 +138,7 @@ func (a *asking) request() store.HeadRequest {
 
 // judge notes what positions and deferrals say of the answer.
 func (a *asking) judge(s *snapshot, ends []store.LogEnd) {
-	a.Seen, a.Stored.began = plan.Seen{At: s.began, Containers: s.containers, Streams: s.streams}, s.began
+	a.Seen, a.Stored.began = plan.Seen{At: s.began, Containers: s.containers, Heads: s.all}, s.began
 	a.Unread = append(a.Unread, a.missing(s, ends)...)
 	a.Missing = append(a.Missing, a.Unread...)
 	a.Deferrals = s.deferrals(a.Request.Asks)

@@ -45,7 +45,6 @@ type snapshot struct {
 	best       []store.PartitionHead             // the heads with rows that count
 	all        []store.PartitionHead
 	containers map[string]bool // where chunks may lie, as the heads know it
-	streams    map[uint32]bool // that heads read
 	err        error           // why some heads may be missing
 }
 
@@ -54,7 +53,6 @@ func (r *Reader) snapshot(ctx context.Context, ask store.HeadRequest) (snapshot,
 	s := snapshot{
 		tenant: ask.Tenant, began: r.cfg.Now(), answered: r.progress.answeredUntilNow(),
 		furthest: make(map[partition]store.PartitionHead), containers: make(map[string]bool),
-		streams: make(map[uint32]bool),
 	}
 	if s.all, s.err = r.cfg.Heads.Heads(ctx, ask); ctx.Err() != nil {
 		return s, ctx.Err()
@@ -68,7 +66,6 @@ func (r *Reader) snapshot(ctx context.Context, ask store.HeadRequest) (snapshot,
 	}
 	best := make(map[incarnation]int, len(s.all))
 	for i, h := range s.all {
-		s.streams[h.Stream] = true
 		p := partition{h.Topic, h.Partition}
 		in := incarnation{p, h.Stream}
 		if old, ok := best[in]; !ok || s.all[old].Position < h.Position {

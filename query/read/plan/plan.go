@@ -181,7 +181,7 @@ func Begin(ctx context.Context, c Config, req *piece.Request) (*View, error) {
 type Seen struct {
 	At         time.Time       // before they were asked
 	Containers map[string]bool // where chunks may lie
-	Streams    map[uint32]bool // that they read
+	Heads      []store.PartitionHead
 }
 
 // Follow takes a snapshot that is not older than what heads have seen allows, and plans the request. A snapshot that is
@@ -244,8 +244,8 @@ func (v *View) lacks(s Seen) bool {
 			return true
 		}
 	}
-	for n := range s.Streams {
-		if _, known := v.Snapshot.Streams[n]; !known {
+	for i := range s.Heads {
+		if _, known := v.Snapshot.Streams[s.Heads[i].Stream]; !known {
 			return true
 		}
 	}
