@@ -40,6 +40,7 @@ type options struct {
 type profile struct {
 	faults, lag  float64       // shares of calls that fail, and of reads by a replica that lags
 	act          float64       // share of steps in which the world acts instead of a call
+	passes       float64       // share of steps in which time passes although a call could go on
 	maxLag       time.Duration // how far replicas of chunks lag
 	pace         time.Duration // the most that passes at once
 	think        time.Duration // the longest pause of a client between questions
@@ -127,8 +128,12 @@ type box struct {
 	commits   *actor // the one that has committed last
 	// receives is set of the target of copies: tags come with pages of the source, too.
 	receives bool
-	// documented is when a control document was written last.
-	documented time.Time
+	// documented is when a control document was written last, and chunked when a chunk was.
+	documented, chunked time.Time
+	// committed has moved the group's offset just now.
+	committed *actor
+	// rush is until when little time passes, and replicas lack what was stored last.
+	rush time.Time
 }
 
 // result is what a run has come to.
@@ -229,7 +234,7 @@ func (b *box) pickProfile() profile {
 		partitions: 1 + r.IntN(2), devices: 1 + r.IntN(3), queriers: 1 + r.IntN(2), writes: oneOf(r, 1, 4, 32),
 		journal: r.IntN(3) > 0, hold: oneOf(r, time.Second, 5*time.Second, 20*time.Second, 5*time.Minute, 12*time.Hour),
 		journalEvery: oneOf(r, time.Second, 10*time.Second, 15*time.Minute),
-		maxLag:       maxLag,
+		maxLag:       maxLag, passes: 0.03,
 		catalogEvery: oneOf(r, -1, time.Minute, 7*24*time.Hour), feedEvery: oneOf(r, 2*time.Second+13, 20*time.Second+17),
 	}
 	if b.opts.without["faults"] {
@@ -318,17 +323,25 @@ func (b *box) step() {
 		b.newcomer()
 		return
 	}
-	if !b.calm() && b.actDoomed() {
+	if !b.calm() && (b.committed != nil && b.actCommitted() || b.actDoomed()) {
 		return
 	}
 	switch chance := b.rnd.Float64(); {
 	case !b.calm() && chance < b.profile.act:
 		b.act()
-	case len(due) == 0 || chance > 0.97:
-		b.pass(nextDeadline(pending, max(1, b.duration(time.Microsecond, b.profile.pace))))
+	case len(due) == 0 || chance > 1-b.profile.passes:
+		b.pass(nextDeadline(pending, max(1, b.duration(time.Microsecond, b.pace()))))
 	default:
 		b.goOn(due[b.rnd.IntN(len(due))])
 	}
+}
+
+// pace is the most that passes at once.
+func (b *box) pace() time.Duration {
+	if !b.calm() && time.Now().Before(b.rush) {
+		return min(b.profile.pace, 50*time.Millisecond)
+	}
+	return b.profile.pace
 }
 
 // acts are what can be left out of a run.

@@ -262,6 +262,9 @@ func (x carrier) commit(ctx context.Context, r *offsetcommit.Request) (kafkago.R
 		if why = k.group.refusesCommit(r.MemberID, r.GenerationID); why != 0 {
 			return
 		}
+		if p.CommittedOffset > k.commits[key].Offset {
+			x.a.b.committed = x.a
+		}
 		k.commits[key] = kafka.Committed{Offset: p.CommittedOffset, Metadata: p.CommittedMetadata}
 		k.late[key] = x.a.dead()
 		if o := x.a.b.oracle; o != nil {

@@ -51,12 +51,12 @@ func (b *box) pickCopies() (c copies) {
 	b.operating.erasures = c.rnd.IntN(3) > 0 && !b.opts.without[erasures]
 	b.services.retention, b.services.slots = oneOf(c.rnd, 0, 40*24*time.Hour), 1+c.rnd.IntN(3)
 	p := &b.profile // copies must end, and chunks be stored before and after them
-	p.act, p.faults, p.pace = 0.1, min(p.faults, 0.05), max(p.pace, oneOf(c.rnd, 2*time.Second, 20*time.Second))
+	p.act, p.faults, p.pace, p.passes = 0.1, min(p.faults, 0.05), 20*time.Second, 0.2
 	p.hold, p.think = oneOf(c.rnd, time.Second, 5*time.Second, 20*time.Second), max(p.think, 30*time.Second)
 	p.feedEvery = max(p.feedEvery, 20*time.Second+17)
 	c.west = newBox(b.stores.T, b.world)
-	if c.rnd.IntN(3) == 0 { // the store must be left unasked until a copy comes
-		c.west.about, b.profile.pace, b.profile.think = unasked, 20*time.Second, 20*time.Second
+	if c.rnd.IntN(3) > 0 { // the store must be left unasked until a copy comes
+		c.west.about = unasked
 	}
 	c.notes = map[string][]note{}
 	c.west.prefix, c.west.metrics, c.west.profile = "west-", []string{"c", "d"}, b.profile
@@ -211,16 +211,23 @@ func (a *actor) side() tenantcopy.Side {
 			Check: a.service.Check})}
 }
 
+// endCopies kills what copies, and lets clients of the second account ask seldom while the first one settles.
+func (b *box) endCopies() {
+	for _, x := range b.copies.copies {
+		if !x.isOver {
+			b.killCopy(x)
+		}
+	}
+	if b.copies.west != nil {
+		b.copies.west.profile.think = time.Minute
+	}
+}
+
 // settleCopies copies each tenant a last time, and holds that the second account has all of it then, soon.
 func (b *box) settleCopies() {
 	c := &b.copies
 	if c.west == nil || b.failed() {
 		return
-	}
-	for _, x := range c.copies {
-		if !x.isOver {
-			b.killCopy(x)
-		}
 	}
 	c.west.settleSweepers() // copies wait for orders of processes that are dead
 	for _, name := range b.tenants {
@@ -230,8 +237,18 @@ func (b *box) settleCopies() {
 			b.fail("the last copy of %s does not equal its source", name)
 		}
 	}
-	if !b.failed() {
-		c.west.oracle.takeAll()
-		c.west.settle()
+	if b.failed() {
+		return
 	}
+	c.west.oracle.takeAll()
+	if copied := time.Now(); c.west.about == unasked { // who has left the store unasked must ask it for what was copied
+		q, s := c.west.queriers[0], c.west.slots[0]
+		if len(s.lives) == 0 {
+			c.west.startIngester(s, false)
+		}
+		q.quits = true
+		b.await("what was copied must be seen", func() bool { return q.quit && time.Since(copied) > seenWithin })
+		c.west.finalBuckets(q)
+	}
+	c.west.settle()
 }

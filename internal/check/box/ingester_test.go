@@ -104,6 +104,9 @@ func (b *box) startIngester(s *slot, settled bool) {
 	if settled {
 		cfg.Hold, cfg.JournalEvery = 10*time.Second, time.Second
 	}
+	if b.about == doubled { // of a rush
+		cfg.CommitEvery /= 10
+	}
 	b.spills(a, &cfg)
 	x := &ingester{actor: a, begun: b.oracle.acknowledged()}
 	run := func(ctx context.Context) {

@@ -182,11 +182,11 @@ func (q *querier) buckets() (out bucketed) {
 	out.Metrics, out.Strict = []string{out.metric}, q.rnd.IntN(4) == 0
 	width := int64(out.grid)
 	from := telemetry.DayOf(time.Now().UnixMilli()).Start() - int64(q.rnd.IntN(2))*telemetry.DayMillis
-	if q.rnd.IntN(2) == 0 {
+	if q.rnd.IntN(2) == 0 && b.about != unasked {
 		from += int64(q.rnd.IntN(24)) * 3_600_000
 	}
 	to := (time.Now().UnixMilli()/width + int64(1+q.rnd.IntN(3))) * width
-	if q.rnd.IntN(3) == 0 {
+	if q.rnd.IntN(3) == 0 && b.about != unasked {
 		to -= int64(q.rnd.IntN(5)) * 3_600_000
 	}
 	out.Range = telemetry.Range{From: from + 1, To: max(from, to) + 1}
@@ -354,8 +354,11 @@ func (x bucketed) String() string {
 		x.grid, x.Strict)
 }
 
-// pickBuckets reports whether the next question is one for buckets.
-func pickBuckets(r *rand.Rand, s services) bool { return s.makers > 0 && r.IntN(2) == 0 }
+// pickBuckets reports whether the next question is one for buckets. Where the store is left unasked most are: readings
+// are asked for in an order, and the store is asked for these each time.
+func pickBuckets(r *rand.Rand, b *box) bool {
+	return b.services.makers > 0 && r.IntN(2) == 0 || b.about == unasked && r.IntN(4) > 0
+}
 
 // finalBuckets holds that buckets of all tenants are complete soon, and right.
 func (b *box) finalBuckets(q *querier) {

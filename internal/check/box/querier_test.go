@@ -70,7 +70,7 @@ func (q *querier) client(ctx context.Context) {
 			q.askRejected(ctx, oneOf(q.rnd, q.b.tenants...))
 			continue
 		}
-		if pickBuckets(q.rnd, q.b.services) {
+		if pickBuckets(q.rnd, q.b) {
 			q.askBuckets(ctx, q.buckets())
 			continue
 		}

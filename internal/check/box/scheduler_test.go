@@ -256,7 +256,13 @@ const maxLag = 1900 * time.Millisecond
 // viewFor picks what the replica shows that answers.
 func (b *box) viewFor(c *call) (v view) {
 	v.few = 1 + b.rnd.IntN(40)
-	if b.calm() || c.isWrite || b.rnd.Float64() >= b.profile.lag {
+	switch {
+	case b.calm() || c.isWrite:
+		return v
+	case time.Now().Before(c.actor.b.rush):
+		v.lag = time.Since(c.actor.b.chunked) + 1
+		return v
+	case b.rnd.Float64() >= b.profile.lag:
 		return v
 	}
 	v.lag, v.stale, v.hide = b.duration(time.Millisecond, b.profile.maxLag), b.rnd.IntN(2) == 0, b.rnd.IntN(3)

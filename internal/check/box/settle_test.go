@@ -26,6 +26,7 @@ func (b *box) settle() {
 		return
 	}
 	b.event("box", "settle", "", "")
+	b.endCopies()
 	if !b.endDeferrals() || !b.awaitJournal() || !b.awaitStored() || !b.awaitKept() {
 		return
 	}

@@ -205,6 +205,7 @@ func (s chunks) Create(ctx context.Context, key sharding.Key, id string, doc []b
 		func(ctx context.Context, _ view) (store.Receipt, error) {
 			r, err := s.a.b.stores.Chunks.Create(ctx, key, id, doc)
 			if err == nil {
+				s.a.b.chunked = time.Now()
 				s.a.b.oracle.created(s.a, key.Device, doc, sent)
 			}
 			return r, err

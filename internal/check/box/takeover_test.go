@@ -65,6 +65,22 @@ func (b *box) actDoubled() bool {
 	return true
 }
 
+// actCommitted kills an ingester in the moment of a commit, soon after a chunk was stored. Its successor takes over
+// while replicas lack that chunk. It reports whether it did.
+func (b *box) actCommitted() bool {
+	s := b.slots[0]
+	i := slices.IndexFunc(s.lives, func(x *ingester) bool { return x.actor == b.committed })
+	b.committed = nil
+	if i < 0 || b.about != doubled || time.Since(b.chunked) > maxLag/2 || b.rnd.IntN(2) > 0 {
+		return false
+	}
+	b.rush = b.chunked.Add(maxLag)
+	if b.kill(s, i); len(s.lives) == 0 {
+		b.startIngester(s, false)
+	}
+	return true
+}
+
 // loseEnd lets a partition of the journal lose its last records, although they were acknowledged: also times of stored
 // rows that the catalog lacks.
 func (b *box) loseEnd() {
