@@ -43,8 +43,8 @@ func (b *box) pickFocus() focus {
 	switch {
 	case n == 3:
 		p.partitions, p.faults, p.pace, p.act = 1, oneOf(r, 0.01, 0.05), 2*time.Second, 0.15
-		p.think = oneOf(r, 200*time.Millisecond, 5*time.Second)
-		p.hold = oneOf(r, time.Second, 5*time.Second, 20*time.Second, 5*time.Minute)
+		p.think, p.queriers = oneOf(r, 200*time.Millisecond, 5*time.Second), 2
+		p.hold = oneOf(r, time.Second, 2*time.Second, 20*time.Second, 5*time.Minute)
 		return doubled
 	case n == 2:
 		p.journal, p.catalogEvery, p.partitions = true, oneOf(r, time.Minute, 7*24*time.Hour, 7*24*time.Hour), 1
