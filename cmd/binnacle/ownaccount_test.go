@@ -43,7 +43,7 @@ func TestAccountOfItsOwn(t *testing.T) {
 	}
 	publish(source, 0, 10)
 	source.stored("acme")
-	shell.run(blocks[0][1])
+	shell.run(strings.Replace(blocks[0][1], "--follow", "--follow --settle 1s", 1)) // no replica lags here
 	publish(source, 10, 20)
 	publish(target, 18, 30) // two of them went to the source, too
 	publish(source, 20, 22) // and a straggler sends two to the source that the target has

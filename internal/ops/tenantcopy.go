@@ -32,7 +32,7 @@ type CopyConfig struct {
 	DryRun bool          `help:"Show what would be copied, and change nothing."`
 	Follow bool          `help:"Go on with what the source stores, until an interrupt (Ctrl-C, SIGTERM) ends it with the comparison."`
 	JSON   bool          `name:"json" help:"Print JSON."`
-	Settle time.Duration `kong:"-"` // after which the copy may end
+	Settle time.Duration `hidden:""` // after which the copy may end
 }
 
 // errCopyDiffers says that the end of a copy has found a difference.
