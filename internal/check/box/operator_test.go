@@ -56,7 +56,9 @@ func (b *box) pickOperating() (o operating) {
 		p := &b.profile // commands must end, chunks be stored before and after them, and sweeps be over within the run
 		p.act, p.faults, p.pace = 0.08, min(p.faults, 0.05), max(p.pace, oneOf(o.rnd, 2*time.Second, 20*time.Second))
 		o.seldom = 6
-		p.hold, p.think = oneOf(o.rnd, time.Second, 5*time.Second, 20*time.Second), max(p.think, time.Minute)
+		p.hold = oneOf(o.rnd, time.Second, 5*time.Second, 20*time.Second)
+		p.think = oneOf(o.rnd, 10*time.Second, time.Minute)
+		p.catalogEvery = oneOf(o.rnd, -1, time.Minute, p.catalogEvery)
 		p.feedEvery = oneOf(o.rnd, b.profile.feedEvery, 20*time.Second+17, 3*time.Minute+19)
 	}
 	if o.retention = b.has(retentions, o.rnd.IntN(6) == 0 && !b.services.some()); o.retention {
@@ -76,10 +78,11 @@ func (b *box) startOperating() {
 		b.startSweeper()
 	}
 	if o.rnd.IntN(3) == 0 {
-		o.orderAt, o.lulls = b.events+o.rnd.IntN(60), false
 		for _, s := range b.slots {
-			b.pause(s.lives[0].actor, pause{until: time.Now().Add(pick(o.rnd, 10*time.Second, longestPause))})
+			b.pause(s.lives[0].actor, pause{until: time.Now().Add(longestPause)})
 		}
+		o.orders, o.lulls = o.orders-1, false
+		b.startErase()
 	}
 }
 
@@ -177,18 +180,23 @@ func (b *box) startErase() {
 	r := b.operating.rnd
 	order := erasure.Order{Tenant: oneOf(r, b.tenants...), To: erasure.EveryDay, By: "box"}
 	device := oneOf(r, b.devicesOf(order.Tenant)...)
-	if c := b.creating(); c != nil && r.IntN(3) > 0 { // what is on its way comes before, between or after the sweeps
+	isWhole := false
+	if c := b.onItsWay(); c != nil && r.IntN(3) > 0 {
 		order.Tenant, _, _ = strings.Cut(c.pays, "~")
-		device = c.device
-		b.pause(c.actor, pause{until: time.Now().Add(oneOf(r, pick(r, time.Second, 4*longestPause),
-			erase.SettledAfter+pick(r, time.Second, time.Minute)))})
+		// A chunk comes before, between or after the sweeps, and the catalog is read when it has forgotten.
+		lasts := oneOf(r, pick(r, time.Second, 4*longestPause), erase.SettledAfter+pick(r, time.Second, time.Minute))
+		if device = c.device; device == "" {
+			isWhole, lasts = true, pick(r, time.Minute, 3*time.Minute)
+			device = oneOf(r, b.devicesOf(order.Tenant)...)
+		}
+		b.pause(c.actor, pause{until: time.Now().Add(lasts)})
 	} else if s := oneOf(r, b.slots...); len(s.lives) > 0 && r.IntN(4) == 0 {
 		b.pause(s.lives[0].actor, pause{until: time.Now().Add(pick(r, time.Minute, 4*longestPause))})
 	}
-	if r.IntN(3) > 0 {
+	if !isWhole && r.IntN(3) > 0 {
 		order.Device = device
 	}
-	if r.IntN(2) == 0 {
+	if !isWhole && r.IntN(2) == 0 {
 		order.From = telemetry.DayOf(time.Now().UnixMilli()) - telemetry.Day(r.IntN(3))
 		order.To = order.From + 1 + telemetry.Day(r.IntN(3))
 	}
@@ -214,10 +222,11 @@ func (b *box) startErase() {
 	c.around = around
 }
 
-// creating returns a call of an ingester that creates a chunk, nil if there is none.
-func (b *box) creating() *call {
+// onItsWay returns a call of an ingester that creates a chunk, or reads the catalog, nil if there is none.
+func (b *box) onItsWay() *call {
 	for _, c := range b.quiet() {
-		if c.kind == "create" && c.device != "" && !c.isOrphan && strings.HasPrefix(c.actor.name, b.prefix+"ingest") {
+		if (c.kind == "create" && c.device != "" || c.kind == "pages") && !c.isOrphan &&
+			strings.HasPrefix(c.actor.name, b.prefix+"ingest") {
 			return c
 		}
 	}
@@ -234,8 +243,24 @@ func (a *actor) orders() *erasure.Orders {
 func (a *actor) keep(ctx context.Context, o *erasure.Order) error {
 	return a.ask(ctx, &call{kind: "keep", what: o.ID, isWrite: true, apply: func(view) {
 		a.b.operating.kept[o.ID] = true
-		if r := a.b.operating.rnd; !a.b.calm() && r.IntN(2) == 0 {
-			a.b.pause(a, pause{until: time.Now().Add(pick(r, time.Second, 2*time.Minute))})
+		r, begins := a.b.operating.rnd, len(a.b.oracle.streams) == 0
+		if a.b.calm() || !begins && r.IntN(2) == 0 {
+			return
+		}
+		lasts := pick(r, time.Second, 2*time.Minute)
+		if begins { // less than after which an order is void
+			lasts = pick(r, 10*time.Second, 50*time.Second)
+		}
+		a.b.pause(a, pause{until: time.Now().Add(lasts)})
+		for _, s := range a.b.slots {
+			if begins && len(s.lives) > 0 && r.IntN(2) == 0 { // its stream begins while the order has no positions
+				a.b.pause(s.lives[0].actor, pause{})
+			}
+		}
+		for _, x := range a.b.operating.sweepers { // what is erased stays stored
+			if r.IntN(3) == 0 {
+				a.b.pause(x, pause{until: time.Now().Add(pick(r, time.Second, longestPause))})
+			}
 		}
 	}})
 }
