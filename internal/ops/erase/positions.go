@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"binnacle/internal/erasure"
+	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/stream"
 )
@@ -27,8 +28,7 @@ const everyOffset = 1<<53 - 1
 
 // Positions returns the positions of an order that is announced (rule E-R1): the last offset of every partition and
 // stream. Everything is covered in logs that are gone, in streams of gone clusters, and in copied streams.
-func Positions(ctx context.Context, streams *stream.Streams, log Log, gone ...string) ([]erasure.Position,
-	error) {
+func Positions(ctx context.Context, streams *stream.Streams, log Log, gone ...string) ([]erasure.Position, error) {
 	cluster, err := log.ClusterID(ctx)
 	if err != nil {
 		return nil, err
@@ -37,8 +37,7 @@ func Positions(ctx context.Context, streams *stream.Streams, log Log, gone ...st
 	if err != nil {
 		return nil, err
 	}
-	var out []erasure.Position
-	done := make(map[[2]string]bool)
+	out, done := []erasure.Position(nil), make(map[[2]string]bool)
 	for _, s := range all {
 		name := [2]string{s.Cluster, s.Topic}
 		if done[name] {
@@ -125,6 +124,8 @@ func (g *Giver) Give(ctx context.Context, order erasure.Order) (*erasure.Order, 
 	if err != nil {
 		return nil, err
 	}
+	// Until each replica shows the order, workers may cut without knowing it: that lies below the positions (rule E-R3).
+	_ = retry.Pause(ctx, 3*time.Second)
 	positions, err := g.Positions(ctx)
 	if err == nil && order.IsWhole() {
 		err = Forget(ctx, g.Catalog, given)
@@ -133,10 +134,9 @@ func (g *Giver) Give(ctx context.Context, order erasure.Order) (*erasure.Order, 
 		err = g.Keep(ctx, given.Acknowledged(positions))
 	}
 	if err == nil {
-		err = g.Orders.Acknowledge(ctx, given.ID, positions)
-	}
-	if err == nil {
-		return given.Acknowledged(positions), nil
+		if err = g.Orders.Acknowledge(ctx, given.ID, positions); err == nil {
+			return given.Acknowledged(positions), nil
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

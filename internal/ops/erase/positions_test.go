@@ -2,7 +2,10 @@ package erase_test
 
 import (
 	"context"
+	"log/slog"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"binnacle/internal/erasure"
 	"binnacle/internal/ops/erase"
@@ -61,4 +64,31 @@ func TestPositionsOfStreams(t *testing.T) {
 	require.NoError(t, err)
 	require.ElementsMatch(t,
 		append(want, erasure.Position{Stream: other.Number, Partition: erasure.EveryPartition, Through: all}), got)
+}
+
+// timed is a cluster that notes when it was asked.
+type timed struct {
+	cluster
+	asked *time.Time
+}
+
+func (c timed) LogEnds(ctx context.Context, topic string) (map[int32]int64, error) {
+	*c.asked = time.Now()
+	return c.cluster.LogEnds(ctx, topic)
+}
+
+// Until each replica shows the announcement a worker may cut under orders that lack it: the positions lie above that.
+func TestPositionsAwaitReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		docs, asked := storetest.NewDocuments(t), time.Time{}
+		streams := stream.NewStreams(docs)
+		_, err := streams.Find(t.Context(), "c1", "telemetry", 1)
+		require.NoError(t, err)
+		g := erase.Giver{Orders: erasure.NewOrders(docs, time.Now), Streams: streams, Log: timed{cluster{}, &asked},
+			Keep: func(context.Context, *erasure.Order) error { return nil }, Logger: slog.New(slog.DiscardHandler)}
+		announced := time.Now()
+		_, err = g.Give(t.Context(), erasure.Order{Tenant: "acme", Device: "d", From: 20_000, To: 20_001, By: "test"})
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, asked.Sub(announced), 3*time.Second)
+	})
 }
