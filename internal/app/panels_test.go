@@ -123,6 +123,7 @@ func (p *panels) open(t *testing.T, account emulator.Config, change func(*cosmos
 	require.NoError(t, err)
 	t.Cleanup(p.client.Close)
 	require.NoError(t, p.client.EnsureBase(t.Context()))
+	knowStream(t, p.client.Documents())
 	p.directory = control.NewDirectory(control.DirectoryConfig{Documents: p.client.Documents(), Now: account.Now})
 	view, err := p.directory.Register(t.Context(), "acme")
 	require.NoError(t, err)

@@ -52,6 +52,7 @@ func TestCatalogCostOfSteadyFleet(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	require.NoError(t, client.EnsureBase(t.Context()))
+	knowStream(t, client.Documents())
 	require.NoError(t, client.Containers().Create(t.Context(),
 		sharding.Container("", sharding.Month.Of(telemetry.DayOf(now.UnixMilli()))),
 		store.Throughput{RUs: 400}))

@@ -77,6 +77,7 @@ func BenchmarkTail(b *testing.B) {
 	require.NoError(b, err)
 	defer client.Close()
 	require.NoError(b, client.EnsureBase(b.Context()))
+	knowStream(b, client.Documents())
 	directory := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Now: clock})
 	_, err = directory.Register(b.Context(), "acme")
 	require.NoError(b, err)
