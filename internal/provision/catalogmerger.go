@@ -82,11 +82,11 @@ func (k *CatalogMerger) maintain(ctx context.Context, tenant string) error {
 	if err != nil {
 		return err
 	}
-	infos, err = k.current(ctx, tenant, infos, settledAfter)
+	current, err := k.current(ctx, tenant, infos, settledAfter)
 	if err != nil {
 		return err
 	}
-	return k.merge(ctx, tenant, k.olderThan(infos, settledAfter))
+	return k.merge(ctx, tenant, infos, k.olderThan(current, settledAfter))
 }
 
 // olderThan returns the pages that were stored at least that long ago.
@@ -142,7 +142,8 @@ func (k *CatalogMerger) Purge(ctx context.Context, tenant string) (isClean bool,
 	if err != nil {
 		return false, err
 	}
-	return len(held) == 0, k.forget(ctx, tenant, k.olderThan(current, purgedAfter), held)
+	old := k.olderThan(current, purgedAfter)
+	return len(held) == 0, k.forget(ctx, pageSet{tenant: tenant, all: infos, some: old}, held)
 }
 
 // HoldForgotten returns the ids of a tenant's pages with entries of devices that the catalog has forgotten since.
@@ -179,10 +180,10 @@ func HoldForgotten(ctx context.Context, c store.Catalog, tenant string, infos []
 	return held, nil
 }
 
-// forget replaces pages that have entries of forgotten devices by pages without these entries.
-func (k *CatalogMerger) forget(ctx context.Context, tenant string, infos []store.PageInfo, held []string) error {
-	p := pageSet{tenant: tenant, all: infos, isApplied: true}
-	isNew := false
+// forget replaces those of some pages that have entries of forgotten devices by pages without these entries.
+func (k *CatalogMerger) forget(ctx context.Context, p pageSet, held []string) error {
+	infos, isNew := p.some, false
+	p.some, p.isApplied = nil, true
 	for _, i := range infos {
 		if i.HasForgotten || slices.Contains(held, i.ID) {
 			p.some, p.entries = append(p.some, i), p.entries+i.Devices
@@ -195,9 +196,9 @@ func (k *CatalogMerger) forget(ctx context.Context, tenant string, infos []store
 	return k.replace(ctx, p)
 }
 
-// merge puts small pages together, or all of them where half of their entries are repetitions. Where something must
-// be forgotten it replaces the pages that have it.
-func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []store.PageInfo) error {
+// merge puts small pages among infos together, or all of these where half of their entries are repetitions. Where
+// something must be forgotten it replaces the pages that have it.
+func (k *CatalogMerger) merge(ctx context.Context, tenant string, all, infos []store.PageInfo) error {
 	said, forget := 0, false
 	var small []store.PageInfo
 	for _, i := range infos {
@@ -210,7 +211,7 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []store.
 	known := k.distinct[tenant]
 	if !forget && said > known.entries+known.entries/4 && len(infos) > 1 {
 		known = mergeEstimate{entries: said}
-		err := k.each(ctx, pageSet{tenant, infos, infos, said, true}, func(x *catalog.Index) error {
+		err := k.each(ctx, pageSet{tenant, all, infos, said, true}, func(x *catalog.Index) error {
 			known.devices += x.Len()
 			return nil
 		})
@@ -221,14 +222,14 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []store.
 	}
 	switch {
 	case forget:
-		held, err := HoldForgotten(ctx, k.cfg.Catalog, tenant, infos)
-		if err != nil {
-			return err
+		held, err := HoldForgotten(ctx, k.cfg.Catalog, tenant, all)
+		if err == nil {
+			err = k.forget(ctx, pageSet{tenant: tenant, all: all, some: infos}, held)
 		}
-		return k.forget(ctx, tenant, infos, held)
+		return err
 	case said > 2*known.devices+1000 && len(infos) > 1:
 		delete(k.distinct, tenant)
-		return k.replace(ctx, pageSet{tenant, infos, infos, said, true})
+		return k.replace(ctx, pageSet{tenant, all, infos, said, true})
 	case len(small) >= smallPages:
 		slices.SortFunc(small, func(a, b store.PageInfo) int { return int(a.Stored - b.Stored) })
 		small = small[:min(len(small), mostPages)]
@@ -236,12 +237,13 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []store.
 		for _, i := range small {
 			n += i.Devices
 		}
-		return k.replace(ctx, pageSet{tenant, infos, small, n, false})
+		return k.replace(ctx, pageSet{tenant, all, small, n, false})
 	}
 	return nil
 }
 
-// pageSet is some pages of a tenant, among all of its pages.
+// pageSet is some pages of a tenant. What any page of all forgets, a young or replaced one as well, counts in them: the
+// pages that repeat their entries have a later time.
 type pageSet struct {
 	tenant    string
 	all, some []store.PageInfo
@@ -250,17 +252,15 @@ type pageSet struct {
 }
 
 // replace stores pages that repeat other pages' entries, and then one that says so. What any page of the tenant
-// forgets is left out. Where no other page has any of that, replace stores a page that notes so, and that pages which
-// were not seen must forget the same.
+// forgets is left out. Where none but young pages have any of that, replace stores a page that notes so, and that pages
+// which were not seen must forget the same.
 func (k *CatalogMerger) replace(ctx context.Context, p pageSet) error {
-	tenant, some := p.tenant, p.some
 	done := catalog.Page{}
-	for _, i := range some {
+	for _, i := range p.some {
 		done.Replaces, done.Updated = append(done.Replaces, i.ID), max(done.Updated, i.Updated)
 	}
 	slices.Sort(done.Replaces)
-	var forgotten []catalog.Forgotten
-	made := make(map[string]bool)
+	forgotten, made := []catalog.Forgotten(nil), make(map[string]bool)
 	err := k.each(ctx, p, func(x *catalog.Index) error {
 		forgotten = x.Forgotten()
 		entries := slices.Collect(x.Select(nil, 0, x.Blocks()).Each)
@@ -269,13 +269,13 @@ func (k *CatalogMerger) replace(ctx context.Context, p pageSet) error {
 		for _, p := range pages {
 			made[p.ID] = true
 		}
-		return errors.Join(err, k.create(ctx, tenant, pages))
+		return errors.Join(err, k.create(ctx, p.tenant, pages))
 	})
 	if err != nil {
 		return err
 	}
 	if p.isApplied && len(forgotten) > 0 {
-		id, err := k.createPage(ctx, tenant, catalog.Page{Forget: forgotten, Applied: true, Updated: done.Updated})
+		id, err := k.createPage(ctx, p.tenant, catalog.Page{Forget: forgotten, Applied: true, Updated: done.Updated})
 		if err != nil {
 			return err
 		}
@@ -286,8 +286,8 @@ func (k *CatalogMerger) replace(ctx context.Context, p pageSet) error {
 	if len(done.Replaces) == 0 {
 		return nil
 	}
-	k.cfg.Logger.Info("pages of a catalog merged", "tenant", tenant, "pages", len(some), "into", len(made))
-	_, err = k.createPage(ctx, tenant, done)
+	k.cfg.Logger.Info("pages of a catalog merged", "tenant", p.tenant, "pages", len(p.some), "into", len(made))
+	_, err = k.createPage(ctx, p.tenant, done)
 	return err
 }
 

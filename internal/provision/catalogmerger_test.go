@@ -3,6 +3,7 @@ package provision_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -166,4 +167,28 @@ func TestPurgeRemovesForgottenDevices(t *testing.T) {
 		return !slices.ContainsFunc(before, func(b catalog.Page) bool { return b.ID == p.ID })
 	})
 	require.Len(t, stay, 19, "pages without the device stay")
+}
+
+// A device stays forgotten where pages with its entries are replaced while the page that forgets it is young, or was
+// replaced itself (rule E-R10). The pages that repeat others have a later time.
+func TestForgottenByAReplacedPage(t *testing.T) {
+	k := newMergerRig(t)
+	k.add(0, 3, "hall")
+	until := k.catalog.Index("acme").Updated() + 1000
+	forget := func(device string, until int64) {
+		id, doc, err := catalog.Encode(catalog.Page{Updated: until,
+			Forget: []catalog.Forgotten{{Device: catalog.Digest(device), Until: until}}})
+		require.NoError(t, err)
+		require.NoError(t, k.catalog.Create(t.Context(), "acme", id, doc))
+	}
+	forget("d00001", until)
+	k.now = k.now.Add(150 * time.Second)
+	k.add(1, 2, "of an ingester that did not know")
+	forget("d00002", until+1)
+	for range 6 {
+		k.now = k.now.Add(150 * time.Second)
+		_, err := k.Purge(t.Context(), "acme")
+		require.NoError(t, err)
+		require.Equal(t, []string{"d00000"}, slices.Collect(maps.Keys(k.entries())))
+	}
 }
