@@ -136,8 +136,9 @@ func (r *deferredReader) end() {
 	r.release()
 }
 
-// longestSleep is how long a partition sleeps at most: the clock follows the service's, which may be set in between.
-const longestSleep = time.Second
+// longestSleep is how long a partition sleeps at most, and shortestSleep at least: the clock follows the service's,
+// which may be set in between, or stand still for a moment.
+const longestSleep, shortestSleep = time.Second, time.Millisecond
 
 func (p *partition) nextWake(now time.Time, full bool) time.Time {
 	next := p.worker.Next(now)

@@ -147,7 +147,7 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 			in = nil
 		}
 		now := p.in.cfg.Now()
-		pause := min(p.nextWake(now, full).Sub(now), longestSleep)
+		pause := min(max(p.nextWake(now, full).Sub(now), shortestSleep), longestSleep)
 		if !full && (deferring || len(p.pending.Records) > 0 && !p.lacking && !awaits) {
 			pause = 0
 		}
@@ -162,8 +162,7 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 func (p *partition) await(ctx context.Context, in <-chan kafka.Batch, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	var b kafka.Batch
-	came := false
+	b, came := kafka.Batch{}, false
 	if pause > 0 {
 		select {
 		case b = <-in:

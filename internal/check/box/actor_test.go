@@ -3,6 +3,7 @@ package box_test
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"binnacle/internal/charges"
@@ -31,6 +32,7 @@ type actor struct {
 	around  func()
 	meter   store.Meter  // counts what reads of the store cost it
 	service *store.Clock // the store's clock, as the actor knows it
+	looks   atomic.Int64 // how often it has asked for the time since the box let it pass
 	counter *charges.Counter
 	// counted is what its requests about tenants have cost, and known what of that it knows to be stored. It doubts that
 	// once a write of counters had no answer. b.mu guards these.
@@ -58,8 +60,16 @@ func (a *actor) length(d time.Duration) time.Duration {
 	return d + time.Duration(1+mixed>>54)
 }
 
-// now returns the time that the actor goes by.
-func (a *actor) now() time.Time { return a.service.Now() }
+// mostLooks is how often an actor may ask for the time while the box lets it pass once.
+const mostLooks = 5_000_000
+
+// now returns the time that the actor goes by. An actor that asks all the time does not sleep.
+func (a *actor) now() time.Time {
+	if a.looks.Add(1) == mostLooks {
+		a.b.fail("%s has asked for the time %d times while it passed once", a.name, mostLooks)
+	}
+	return a.service.Now()
+}
 
 // start runs something of the actor until the run ends.
 func (a *actor) start(do func(ctx context.Context)) { a.b.running.Go(func() { do(a.context) }) }

@@ -134,6 +134,9 @@ func (b *box) quiet() []*call {
 func (b *box) pass(d time.Duration) {
 	begun, timer := time.Now(), time.NewTimer(d)
 	defer timer.Stop()
+	for _, a := range b.actors {
+		a.looks.Store(0)
+	}
 	for {
 		select {
 		case <-b.stirred:
