@@ -136,8 +136,7 @@ func (r *deferredReader) end() {
 	r.release()
 }
 
-// longestSleep is how long a partition sleeps at most, and shortestSleep at least: the clock follows the service's,
-// which may be set in between, or stand still for a moment.
+// longestSleep and shortestSleep bound how long a partition sleeps: its clock may be set, or stand still, meanwhile.
 const longestSleep, shortestSleep = time.Second, time.Millisecond
 
 func (p *partition) nextWake(now time.Time, full bool) time.Time {

@@ -262,6 +262,8 @@ func (c *Chain) Abandon(rows, rest binning.Bin) {
 func (c *Chain) Resume() {
 	c.Stall.Ready = false
 	switch {
+	case c.Flight == nil && c.Bin.Readings() == 0: // an order has erased what was to be cut
+		c.finish()
 	case c.Flight == nil:
 		c.Phase = Asked
 	case c.Doomed():

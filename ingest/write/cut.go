@@ -64,7 +64,7 @@ func (w *Writer) unblock(snapshot *control.Snapshot, now time.Time) {
 // for more.
 func (w *Writer) start(c *bins.Chain, now time.Time, snapshot *control.Snapshot) Job {
 	if c.Resumes() {
-		if job := w.resumed(c); job != nil {
+		if job := w.resumed(c); job != nil || c.Phase != bins.Asked {
 			return job
 		}
 	}

@@ -90,7 +90,7 @@ func (w *Writer) resumed(c *bins.Chain) Job {
 	w.bins.Lock()
 	c.Resume()
 	w.bins.Unlock()
-	if c.Phase == bins.Asked {
+	if c.Flight == nil {
 		return nil
 	}
 	return &Create{Key: c.Flight.Key, ID: c.Flight.Id.String(), Doc: c.Flight.Doc, chain: c} // the same again (rule W6)

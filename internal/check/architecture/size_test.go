@@ -16,7 +16,7 @@ const (
 	// mostLines is the lines of Go outside tests.
 	mostLines = 132_672
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 105_295
+	mostProductLines = 105_296
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )
