@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/erasure"
@@ -139,4 +141,34 @@ func TestErasedTailShowsNoTimes(t *testing.T) {
 	e, ok := w.Catalog.Entry("acme", "d")
 	require.True(t, ok)
 	require.EqualValues(t, start+1, e.First)
+}
+
+// A lookup fails after an order has erased all rows of its chain: nothing is left to be cut, and later rows are.
+func TestErasedDuringALookupThatFails(t *testing.T) {
+	w, ctx := newWorld(t, nil), t.Context()
+	l := w.worker(nil)
+	require.NoError(t, l.Take(ctx, one(0, "d")))
+	w.now = w.now.Add(20 * time.Second)
+	var lookup *write.Lookup
+	for _, j := range l.Due() {
+		if found, ok := j.(*write.Lookup); ok {
+			lookup = found
+			continue
+		}
+		require.NoError(t, l.Try(ctx, j))
+	}
+	require.NotNil(t, lookup)
+	w.erase("d")
+	_, err := w.dir.Refresh(ctx)
+	require.NoError(t, err)
+	l.Due()
+	lookup.Failed(write.ResultOf(errors.New("no answer")))
+	l.Done(lookup, w.now)
+	w.now = w.now.Add(time.Hour)
+	attempt(t, l)
+	require.Empty(t, w.Stored())
+	require.NoError(t, l.Take(ctx, one(1, "d")))
+	w.now = w.now.Add(time.Hour)
+	attempt(t, l)
+	require.Len(t, w.Stored(), 1)
 }
