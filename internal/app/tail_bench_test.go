@@ -61,9 +61,8 @@ func (b meteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// BenchmarkTail asks one metric of ten of what an ingester holds: 1,000 devices that have reported every ten seconds
-// for twelve hours, over HTTP in the same process. Between two questions three readings of each come in, as in 30
-// seconds.
+// BenchmarkTail asks an ingester over HTTP, in the same process, for one metric of ten. The ingester holds twelve hours
+// of 1,000 devices that report every ten seconds. Between two questions each device reports three times.
 func BenchmarkTail(b *testing.B) {
 	const devices, every = 1000, 10 * time.Second
 	day := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)

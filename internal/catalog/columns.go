@@ -334,7 +334,7 @@ func unzigzag(n uint64) int64 { return int64(n>>1) ^ -int64(n&1) }
 // columnReader reads what columnWriter writes. After a fault all that it returns is empty.
 type columnReader struct {
 	bytesread.Reader
-	devices int // of the page
+	devices int // how many the page has
 }
 
 func (r *columnReader) numbers(n int) []uint64 {
@@ -458,8 +458,8 @@ func (r *columnReader) entries() []Entry {
 	return out
 }
 
-// readSets reads a dictionary of sets of a list's elements, each in order, and the set of each entry. Entries with the
-// same set share its memory.
+// readSets reads the set of each entry. A dictionary comes first: its sets name elements of the list, in order. Entries
+// with the same set share its memory.
 func readSets[T any](r *columnReader, list []T, compare func(T, T) int) [][]T {
 	texts, out := r.texts(), make([][]T, r.devices)
 	sets := make([][]T, len(texts))

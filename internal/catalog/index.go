@@ -42,7 +42,7 @@ func NewIndex() *Index {
 		metricSets: newSets(func(m Metric) int64 { return int64(40 + len(m.Name)/8 + len(m.Unit)/8) }), // names are shared
 		labelSets:  newSets(func(l telemetry.Label) int64 { return int64(32 + len(l.Value)) }),
 	}
-	x.origins.place(origin{updated: math.MinInt64}) // of the zero stamp, as no tag has it
+	x.origins.place(origin{updated: math.MinInt64}) // the zero stamp takes place 0, which no tag has
 	return x
 }
 

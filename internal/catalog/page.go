@@ -17,8 +17,8 @@ import (
 const Version = 1
 
 const (
-	// TargetBytes is what a page aims at, and maxBytes what it has at most, but for one device: request units for a KB
-	// are the fewest just below 32.
+	// TargetBytes is the size to which pages are filled. No page exceeds maxBytes, unless one device does. A KB costs the
+	// fewest request units just below 32 KB.
 	TargetBytes = 31_800
 	maxBytes    = 32_300
 	// MaxDevices bounds the devices of a page.

@@ -27,7 +27,7 @@ type actor struct {
 	clock  clock
 	isDead bool
 	paused pause
-	looked time.Time // when it listed orders of erasure last
+	looked time.Time // the last list of orders of erasure
 	// around is called before and after it asks where the log ends, nil for nothing.
 	around  func()
 	meter   store.Meter  // counts what reads of the store cost it

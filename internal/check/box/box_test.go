@@ -461,7 +461,7 @@ func (b *box) eventTime(now int64) int64 {
 	if b.about == journaled && b.rnd.IntN(2) == 0 {
 		return b.takeoverTime(now)
 	}
-	if b.retaining.on && b.rnd.IntN(3) > 0 { // of days that change from kept to hidden
+	if b.retaining.on && b.rnd.IntN(3) > 0 { // these days change from kept to hidden
 		return now - int64(b.rnd.IntN(5))*telemetry.DayMillis
 	}
 	switch b.rnd.IntN(6) {

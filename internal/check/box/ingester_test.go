@@ -104,7 +104,7 @@ func (b *box) startIngester(s *slot, settled bool) {
 	if settled {
 		cfg.Hold, cfg.JournalEvery = 10*time.Second, time.Second
 	}
-	if b.about == doubled { // of a rush
+	if b.about == doubled { // takeovers happen in the moment of a commit
 		cfg.CommitEvery /= 10
 	}
 	b.spills(a, &cfg)

@@ -222,7 +222,7 @@ func (b *box) startErase() {
 	c.around = around
 }
 
-// onItsWay returns a call of an ingester that creates a chunk, or reads the catalog, nil if there is none.
+// onItsWay returns a pending call by which an ingester creates a chunk or reads the catalog; nil is none.
 func (b *box) onItsWay() *call {
 	for _, c := range b.quiet() {
 		if (c.kind == "create" && c.device != "" || c.kind == "pages") && !c.isOrphan &&
@@ -257,7 +257,7 @@ func (a *actor) keep(ctx context.Context, o *erasure.Order) error {
 				a.b.pause(s.lives[0].actor, pause{})
 			}
 		}
-		for _, x := range a.b.operating.sweepers { // what is erased stays stored
+		for _, x := range a.b.operating.sweepers { // a paused sweeper leaves erased rows in the store
 			if r.IntN(3) == 0 {
 				a.b.pause(x, pause{until: time.Now().Add(pick(r, time.Second, longestPause))})
 			}

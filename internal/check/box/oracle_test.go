@@ -42,7 +42,7 @@ type oracle struct {
 	// keepings are keyed by tenant.
 	keepings map[string]*keeping
 	byDevice map[string][]series // in the order in which they came
-	// tags has the newest tags of each device.
+	// tags are the newest ones by device.
 	tags    map[string]telemetry.Labels
 	refused map[place]string
 	// refusedOf are what is known of refused records that can be read.

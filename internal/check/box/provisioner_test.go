@@ -95,7 +95,7 @@ func (b *box) actProvisioner() {
 		if b.opts.years == 0 || b.rnd.IntN(4) == 0 {
 			b.addEpoch()
 		}
-	case n < 8 && b.opts.years == 0: // what is under way goes on
+	case n < 8 && b.opts.years == 0: // nothing new happens
 	default:
 		i := b.rnd.IntN(len(b.provisioners))
 		b.event("box", "kill", b.provisioners[i].name, "")

@@ -213,7 +213,7 @@ func (b *box) actRetention() {
 		// A command that is alive asks the store something: no request takes a night.
 	default:
 		b.sleepFor(b.untilDue(), 0)
-		if x.rnd.IntN(4) == 0 { // what is set then counts soon after that
+		if x.rnd.IntN(4) == 0 { // the new retention counts soon after what was due
 			b.startRetention(name, x.pickClasses(), pick(x.rnd, time.Second, 10*time.Minute))
 		}
 	}

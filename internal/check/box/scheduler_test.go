@@ -43,7 +43,7 @@ type call struct {
 	// refuses says whether the seed may answer that the store is busy.
 	refuses bool
 	toLog   bool   // the log is asked
-	device  string // of a chunk
+	device  string // whose chunk is created, else empty
 	// isLetter says that dead letters are published, which fails more often where limits refuse readings.
 	isLetter bool
 
