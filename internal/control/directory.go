@@ -54,7 +54,7 @@ type Directory struct {
 	asking  *semaphore.Weighted // one AskMonth at a time
 	reading *semaphore.Weighted // one read at a time
 
-	// docs holds the documents of the snapshot, nil before the first read; reading guards it.
+	// docs holds the documents of the snapshot, none before the first read; reading guards it.
 	docs      *documentsOf
 	following atomic.Bool // the feed works, or was not tried yet
 
@@ -87,7 +87,7 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 		cfg.Margin = min(15*time.Minute, cfg.Lead/2)
 	}
 	cfg.Slots = cmp.Or(cfg.Slots, sharding.DefaultSlots)
-	d := &Directory{cfg: cfg, asking: semaphore.NewWeighted(1), reading: semaphore.NewWeighted(1)}
+	d := &Directory{cfg: cfg, asking: semaphore.NewWeighted(1), reading: semaphore.NewWeighted(1), docs: &documentsOf{}}
 	d.feedTrouble = retry.Trouble{Log: cfg.Logger, Remind: wholeEvery, Over: "changes of control documents are read again",
 		Failing: "cannot read changes of control documents: reading all of them instead"}
 	d.damageTrouble = retry.Trouble{Log: cfg.Logger, Remind: remindDamage, Over: "control documents are understood again",

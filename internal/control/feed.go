@@ -24,14 +24,26 @@ type documentsOf struct {
 	mark string
 }
 
-// take makes a document part of the copy, and reports whether that changes it.
+// take makes a document part of the copy, and reports whether that changes it. The copy never goes back: a version that
+// is older than the known one comes from a replica that lags.
 func (c *documentsOf) take(d store.Document) bool {
 	known, ok := c.byKind[d.Kind]
-	if !ok || known[d.ID].ETag == d.ETag {
+	if !ok || known[d.ID].ETag == d.ETag || d.Modified.Before(known[d.ID].Modified) {
 		return false
 	}
 	known[d.ID] = d
 	return true
+}
+
+// recent returns the documents of a kind that a replica may still lack, or have in an older version.
+func (c *documentsOf) recent(kind string, now time.Time) map[string]store.Document {
+	out := map[string]store.Document{}
+	for id, d := range c.byKind[kind] {
+		if d.Modified.After(now.Add(-skew)) {
+			out[id] = d
+		}
+	}
+	return out
 }
 
 func (c *documentsOf) list(kind string) []store.Document {
@@ -56,13 +68,13 @@ const (
 func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
 	began, watch := d.cfg.Now(), time.Now()
 	follows := d.cfg.Feed != nil && !began.Before(d.feedAt)
-	if follows && d.docs != nil && began.Sub(d.docs.from) < retry.Paced(ctx, wholeEvery) {
+	if follows && began.Sub(d.docs.from) < retry.Paced(ctx, wholeEvery) {
 		v, err := d.follow(ctx, began, watch)
 		if err == nil || ctx.Err() != nil {
 			return v, err
 		}
 		follows, d.feedAt = false, began.Add(d.cfg.Every)
-		d.docs = nil // some of what has changed may be in it and not in the snapshot
+		d.docs.from = time.Time{} // some of what has changed may be in the copy and not in the snapshot
 		d.feedTrouble.Report(err)
 	}
 	d.following.Store(false)
@@ -72,9 +84,9 @@ func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
 		if err != nil {
 			return nil, err
 		}
-		whole.byKind[kind] = make(map[string]store.Document, len(docs))
+		whole.byKind[kind] = d.docs.recent(kind, began)
 		for _, doc := range docs {
-			whole.byKind[kind][doc.ID] = doc
+			whole.take(doc)
 		}
 	}
 	v, err := d.snapshotOf(whole, d.readAt(began, watch))

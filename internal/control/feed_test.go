@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -135,6 +137,46 @@ func TestDirectoryPollsWithoutFeed(t *testing.T) {
 		c.down[storetest.OpChanges].Store(false)
 		after(30 * time.Second)
 		require.WithinDuration(t, time.Now(), d.Snapshot().ReadAt, 2*time.Second)
+	})
+}
+
+// A full read that a replica answers which lags leaves what is known, and forgets what is gone for good.
+func TestSnapshotDoesNotGoBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, docs, c := following(t)
+		other := control.NewDirectory(control.DirectoryConfig{Documents: docs})
+		_, err := other.Register(t.Context(), "acme")
+		require.NoError(t, err)
+		lagsFor := func(d time.Duration) {
+			after(2 * time.Second) // the feed shows what was stored
+			c.down[storetest.OpChanges].Store(true)
+			docs.Lagging = func(string) bool { return true }
+			c.of(storetest.OpList)
+			after(d)
+			require.NotZero(t, c.of(storetest.OpList))
+		}
+		heals := func() {
+			docs.Lagging = nil
+			c.down[storetest.OpChanges].Store(false)
+			after(time.Minute)
+		}
+		acme, found, err := docs.Read(t.Context(), tenant.Kind, "acme")
+		require.NoError(t, err)
+		require.True(t, found)
+		after(time.Second)
+		acme.Body = bytes.Replace(acme.Body, []byte(`{`), []byte(`{"limits":{"ingest":{"devices":7}},`), 1)
+		_, err = docs.Replace(t.Context(), acme)
+		require.NoError(t, err)
+		lagsFor(2 * time.Second)
+		require.True(t, d.Snapshot().LimitsIngest(), "not the version before")
+		heals()
+
+		require.NoError(t, other.AskMonth(t.Context(), "chunks-2000-01"))
+		lagsFor(2 * time.Second)
+		require.True(t, d.Snapshot().HasContainer("chunks-2000-01"), "not as if it had not been created")
+		heals()
+		lagsFor(10 * time.Minute)
+		require.False(t, d.Snapshot().HasContainer("chunks-2000-01"), "somebody has deleted it")
 	})
 }
 

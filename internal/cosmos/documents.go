@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"binnacle/internal/store"
 )
@@ -117,6 +118,11 @@ func (x *documents) withoutIdentity(item []byte) (store.Document, error) {
 			return store.Document{}, fmt.Errorf("property %s of %.100s: %w", name, item, err)
 		}
 	}
+	var seconds int64
+	if err := json.Unmarshal(all["_ts"], &seconds); err != nil {
+		return store.Document{}, fmt.Errorf("property _ts of %.100s: %w", item, err)
+	}
+	d.Modified = time.Unix(seconds, 0)
 	for name := range all {
 		if name == "id" || name == x.key || strings.HasPrefix(name, "_") {
 			delete(all, name)

@@ -59,7 +59,7 @@ func TestFeedThatDoesNotEnd(t *testing.T) {
 		"without a mark": func(int) string { return "" }, "with a mark": func(i int) string { return fmt.Sprintf(`"%d"`, i) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := endless(`{"_rid":"AAA=","Documents":[{"id":"a","kind":"tenant","_etag":"\"1\""}]}`, nil)
+			s := endless(`{"_rid":"AAA=","Documents":[{"id":"a","kind":"tenant","_etag":"\"1\"","_ts":1}]}`, nil)
 			for i := range s.answers {
 				if e := etag(i); e != "" {
 					s.answers[i].headers = map[string]string{"etag": e}

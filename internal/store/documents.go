@@ -17,7 +17,9 @@ type Document struct {
 	ID   string
 	// ETag is the version that was last read or written, chosen by the store.
 	ETag string
-	Body json.RawMessage
+	// Modified is when the store took that version, by its clock, to the second; of a document that was read.
+	Modified time.Time
+	Body     json.RawMessage
 }
 
 // NewDocument makes a document of a body that always encodes.

@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 132_672
+	mostLines = 132_699
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 105_296
+	mostProductLines = 105_323
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )

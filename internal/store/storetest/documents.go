@@ -32,7 +32,8 @@ const (
 type Documents struct {
 	// Fault is asked before each operation; nil, or an answer of nil, lets it happen. It is called without a lock.
 	Fault func(op, kind, id string) *Fault
-	// Lagging reports whether a List or Read of this kind is answered by a replica that misses the last write.
+	// Lagging reports whether a List or Read of this kind, or Changes of all kinds (""), is answered by a replica that
+	// misses the last write.
 	Lagging func(kind string) bool
 
 	t testing.TB
@@ -131,8 +132,13 @@ func (m *Documents) Changes(ctx context.Context, mark string, _ time.Time) ([]st
 	if f := m.fault(ctx, OpChanges, "", ""); f != nil {
 		return nil, "", f.Err
 	}
+	lagging := m.Lagging != nil && m.Lagging("")
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	from, until := m.docs, m.version
+	if lagging && until > 0 {
+		from, until = m.previous, until-1
+	}
 	since := 0
 	if mark != "" {
 		var err error
@@ -141,13 +147,13 @@ func (m *Documents) Changes(ctx context.Context, mark string, _ time.Time) ([]st
 		}
 	}
 	var out []store.Document
-	for _, d := range m.docs {
+	for _, d := range from {
 		if version(d) > since {
 			d.Body = bytes.Clone(d.Body)
 			out = append(out, d)
 		}
 	}
-	return out, strconv.Itoa(m.version), nil
+	return out, strconv.Itoa(max(since, until)), nil
 }
 
 // version returns the number of the write that a document was last changed by.
@@ -170,6 +176,7 @@ func (m *Documents) write(ctx context.Context, op string, d store.Document,
 	if err == nil {
 		m.version++
 		d.ETag = strconv.Quote(strconv.Itoa(m.version))
+		d.Modified = time.Now().Truncate(time.Second)
 		d.Body = bytes.Clone(d.Body)
 		m.previous = maps.Clone(m.docs)
 		m.docs[key] = d
