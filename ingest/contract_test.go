@@ -1,13 +1,10 @@
 package ingest_test
 
 import (
-	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"binnacle/ingest"
-	"binnacle/ingest/decode"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
@@ -15,46 +12,6 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
 )
-
-// An ingester's head keeps the contract of store.Heads, fed by a broker. A bin is cut when the clock has gone on.
-func TestHeadsOfAnIngester(t *testing.T) {
-	storetest.RunHeads(t, func(t *testing.T) storetest.HeadFixture {
-		r := newRig(t, 1)
-		var later atomic.Int64
-		in := r.ingester(func(c *ingest.Config, _ *ingest.Stores) {
-			c.Hold, c.Linger = time.Minute, time.Hour // nothing goes between two questions
-			c.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
-		})
-		r.run(in)
-		require.Eventually(t, in.CaughtUp, patience, time.Millisecond)
-		return storetest.HeadFixture{
-			Heads: in,
-			Take: func(offset int64, readings ...telemetry.Reading) {
-				var batch []kafka.Message
-				for _, reading := range readings {
-					batch = append(batch, kafka.Message{Time: time.UnixMilli(reading.Time), Value: decode.AppendJSON(nil, reading)})
-				}
-				r.publish(0, batch...)
-				require.Eventually(t, func() bool {
-					heads, err := in.Heads(context.Background(), store.HeadRequest{})
-					limits, _ := in.Limits(context.Background(), "") // readings of a new tenant wait until that is registered
-					return err == nil && len(heads) == 1 && heads[0].Position == offset+int64(len(readings)) &&
-						len(limits.Deferred) == 0
-				}, patience, time.Millisecond)
-			},
-			Store: func() {
-				later.Add(int64(2 * time.Minute))
-				r.settled()
-			},
-			Documents: func() (docs [][]byte) {
-				for _, d := range r.Chunks.Documents() {
-					docs = append(docs, d.Doc)
-				}
-				return docs
-			},
-		}
-	})
-}
 
 // Heads tell in which containers chunks may lie, as soon as there are any: also those that only the predecessor knew
 // of.

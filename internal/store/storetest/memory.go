@@ -1,7 +1,7 @@
-// Package storetest holds strict fakes of the contracts in package store for tests, and the conformance suites of Heads
-// and Log, which many packages implement. Its tests are the suites of the other contracts: they run over the fakes and,
-// through internal/cosmos, over the emulator. An implementation that passes a suite may be used wherever the contract
-// is asked for.
+// Package storetest holds strict fakes of the contracts in package store for tests, and the conformance suite of Log,
+// which many packages implement. That of Heads is among the tests of package ingest. The tests of this package are the
+// suites of the other contracts: they run over the fakes and, through internal/cosmos, over the emulator. An
+// implementation that passes a suite may be used wherever the contract is asked for.
 package storetest
 
 import (

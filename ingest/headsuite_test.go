@@ -1,4 +1,4 @@
-package storetest
+package ingest_test
 
 import (
 	"cmp"
@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// HeadFixture is a head under test that has taken nothing, and what it stores chunks in.
-type HeadFixture struct {
+// headFixture is a head under test that has taken nothing, and what it stores chunks in.
+type headFixture struct {
 	Heads store.Heads
 
 	// Take gives the head the records of its one partition from an offset on, a reading each. When it returns they are
@@ -31,11 +31,11 @@ type HeadFixture struct {
 	Documents func() [][]byte
 }
 
-// RunHeads checks an implementation of store.Heads; open returns a new one with one partition.
-func RunHeads(t *testing.T, open func(t *testing.T) HeadFixture) {
+// runHeads checks an implementation of store.Heads; open returns a new one with one partition.
+func runHeads(t *testing.T, open func(t *testing.T) headFixture) {
 	for _, c := range []struct {
 		name string
-		run  func(*testing.T, HeadFixture)
+		run  func(*testing.T, headFixture)
 	}{
 		{"a head has what it took", headRows},
 		{"of the asked tenant, devices, metrics and instants alone", headDevicesOnly},
@@ -116,7 +116,7 @@ func (s seen) lines() []string {
 	return out
 }
 
-func one(t *testing.T, f HeadFixture, r store.HeadRequest) store.PartitionHead {
+func one(t *testing.T, f headFixture, r store.HeadRequest) store.PartitionHead {
 	t.Helper()
 	heads, err := f.Heads.Heads(t.Context(), r)
 	require.NoError(t, err)
@@ -124,14 +124,14 @@ func one(t *testing.T, f HeadFixture, r store.HeadRequest) store.PartitionHead {
 	return heads[0]
 }
 
-func headLines(t *testing.T, f HeadFixture, r store.HeadRequest) []string {
+func headLines(t *testing.T, f headFixture, r store.HeadRequest) []string {
 	t.Helper()
 	s := make(seen)
 	s.takeHead(t, one(t, f, r))
 	return s.lines()
 }
 
-func headRows(t *testing.T, f HeadFixture) {
+func headRows(t *testing.T, f headFixture) {
 	whole := store.HeadRequest{Tenant: "acme", Range: headMillis(0, telemetry.DayMillis)}
 	before := one(t, f, whole)
 	require.EqualValues(t, 0, before.Position)
@@ -148,7 +148,7 @@ func headRows(t *testing.T, f HeadFixture) {
 	require.EqualValues(t, 4, one(t, f, whole).Position)
 }
 
-func headDevicesOnly(t *testing.T, f HeadFixture) {
+func headDevicesOnly(t *testing.T, f headFixture) {
 	other := reading("m1", 10, 9, "a")
 	other.Tenant = "globex"
 	tomorrow := reading("m1", telemetry.DayMillis, 5, "a")
@@ -173,7 +173,7 @@ func headDevicesOnly(t *testing.T, f HeadFixture) {
 	}
 }
 
-func headPositions(t *testing.T, f HeadFixture) {
+func headPositions(t *testing.T, f headFixture) {
 	f.Take(0, reading("m1", 0, 1, "a"))
 	f.Store()
 	f.Take(1, reading("m1", 1, 1, "a"))
@@ -185,7 +185,7 @@ func headPositions(t *testing.T, f HeadFixture) {
 	}
 }
 
-func headReadIsAtomic(t *testing.T, f HeadFixture) {
+func headReadIsAtomic(t *testing.T, f headFixture) {
 	f.Take(0, reading("m1", 10, 1, "a"), reading("m2", 10, 2, "a"))
 	h := one(t, f, store.HeadRequest{Tenant: "acme", Range: headMillis(0, 1000)})
 	f.Take(2, reading("m1", 10, 8, "a"), reading("m1", 20, 9, "a"), reading("m9", 10, 9, "a"))
@@ -196,7 +196,7 @@ func headReadIsAtomic(t *testing.T, f HeadFixture) {
 	require.EqualValues(t, 2, h.Position)
 }
 
-func headNewest(t *testing.T, f HeadFixture) {
+func headNewest(t *testing.T, f headFixture) {
 	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, 1000)}
 	f.Take(0, reading("m1", 10, 1, "a", "b"), reading("m1", 10, 2, "a"))
 	require.Equal(t, []string{"m1 10 a 2", "m1 10 b 1"}, headLines(t, f, r))
@@ -212,7 +212,7 @@ type binKeeper struct {
 }
 
 // ask returns what the keeper has after one more request, and how many rows the head sent.
-func (k *binKeeper) ask(t *testing.T, f HeadFixture, r store.HeadRequest) (lines []string, rows int) {
+func (k *binKeeper) ask(t *testing.T, f headFixture, r store.HeadRequest) (lines []string, rows int) {
 	t.Helper()
 	r.Bins = true
 	if k.owner != 0 {
@@ -248,7 +248,7 @@ func (k *binKeeper) ask(t *testing.T, f HeadFixture, r store.HeadRequest) (lines
 }
 
 // headBins requires that a client that keeps bins and asks for newer rows has the same as a client that asks for all.
-func headBins(t *testing.T, f HeadFixture) {
+func headBins(t *testing.T, f headFixture) {
 	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, 2*telemetry.DayMillis), Metrics: []string{"a"}}
 	var k binKeeper
 	ask := func(want int, why string) {
@@ -289,7 +289,7 @@ func headBins(t *testing.T, f HeadFixture) {
 
 // headMany holds that of bins with many readings, late ones, corrected ones and such without the metric, those are
 // answered that are asked for.
-func headMany(t *testing.T, f HeadFixture) {
+func headMany(t *testing.T, f headFixture) {
 	// want has the values by ms of the day, then metric.
 	want := make(map[int64]map[string]float64)
 	for i := range int64(500) {
@@ -333,7 +333,7 @@ func headMany(t *testing.T, f HeadFixture) {
 	}
 }
 
-func headStored(t *testing.T, f HeadFixture) {
+func headStored(t *testing.T, f headFixture) {
 	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, telemetry.DayMillis)}
 	f.Take(0, reading("m1", 10, 1, "a"), reading("m1", 30, 2, "a"), reading("m2", 40, 2, "a"))
 	require.Empty(t, one(t, f, r).Chains, "nothing is stored")
@@ -366,7 +366,7 @@ func headStored(t *testing.T, f HeadFixture) {
 }
 
 // headCounts requires that a head that counts stored chunks answers each later tail once, above a known count.
-func headCounts(t *testing.T, f HeadFixture) {
+func headCounts(t *testing.T, f headFixture) {
 	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, telemetry.DayMillis), Metrics: []string{"a"}, Bins: true}
 	f.Take(0, reading("m1", 10, 1, "a"), reading("m2", 10, 2, "a"))
 	require.Nil(t, one(t, f, r).Stored, "nobody has asked for counts")
@@ -402,7 +402,7 @@ func headCounts(t *testing.T, f HeadFixture) {
 
 // headUnknownTenant requires rule R1: a client that asks the head first and the store then finds everything below the
 // head's position.
-func headUnknownTenant(t *testing.T, f HeadFixture) {
+func headUnknownTenant(t *testing.T, f headFixture) {
 	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, telemetry.DayMillis)}
 	const records = 60
 	done := make(chan struct{})
@@ -463,7 +463,7 @@ func headUnknownTenant(t *testing.T, f HeadFixture) {
 	asking.Wait()
 }
 
-func headDevices(t *testing.T, f HeadFixture) {
+func headDevices(t *testing.T, f headFixture) {
 	other := reading("m1", 10, 9, "a")
 	other.Tenant = "globex"
 	text := reading("m1", 50, 1, "a")
@@ -477,7 +477,7 @@ func headDevices(t *testing.T, f HeadFixture) {
 }
 
 // deviceLines returns a list of devices: id, first and last instant as ms of the day, columns.
-func deviceLines(t *testing.T, f HeadFixture, r store.ListRequest) []string {
+func deviceLines(t *testing.T, f headFixture, r store.ListRequest) []string {
 	t.Helper()
 	held, err := f.Heads.Devices(t.Context(), r)
 	require.NoError(t, err)
@@ -506,7 +506,7 @@ func deviceLines(t *testing.T, f HeadFixture, r store.ListRequest) []string {
 	return out
 }
 
-func headFirstDevices(t *testing.T, f HeadFixture) {
+func headFirstDevices(t *testing.T, f headFixture) {
 	var all []telemetry.Reading
 	for i := range 40 {
 		all = append(all, reading(fmt.Sprintf("m%02d", 39-i), int64(i), 1, "a"))
@@ -526,7 +526,7 @@ func headFirstDevices(t *testing.T, f HeadFixture) {
 	}
 }
 
-func headEnded(t *testing.T, f HeadFixture) {
+func headEnded(t *testing.T, f headFixture) {
 	f.Take(0, reading("m1", 0, 1, "a"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
