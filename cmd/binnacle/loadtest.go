@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -13,15 +12,11 @@ import (
 )
 
 type loadtestCommand struct {
-	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; month-roll: a month ends; tenant-explodes: one grows for three days; reconnect: half of the devices send late; main: uniform and whale; or all." enum:"uniform,whale,zipf,hot-device,month-roll,tenant-explodes,reconnect,main,all" default:"main"`
+	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; hot-device: one device reports half of all readings; month-roll: a month ends; tenant-explodes: one grows for three days; reconnect: half of the devices send late; main: uniform and whale; or all." enum:"uniform,whale,hot-device,month-roll,tenant-explodes,reconnect,main,all" default:"main"`
 	Minutes  int             `help:"Measured fleet time, in minutes. Default: an hour, or a day with a hold of 12h and more." default:"0" placeholder:"MINUTES"`
 	Config   loadtest.Config `kong:"embed"`
-	HTML     string          `name:"html" help:"Write a page with heat maps, curves and prices to FILE." placeholder:"FILE"`
 	Check    bool            `help:"Exit with 1 unless Binnacle keeps its promises: hottest physical partition at most 1.2 times the mean with the balancer, 0.5 % of answers 429, a minute of waiting, 1/200 of the RU of other layouts."`
 	JSON     bool            `name:"json" help:"Print JSON."`
-
-	Simulate   bool                `help:"Simulate up to 50,000,000 devices, chunk by chunk."`
-	Simulation loadtest.Simulation `kong:"embed,group='Simulation'"`
 
 	OnTarget bool              `name:"target" help:"Put layouts on the Cosmos DB account of --cosmos instead, each in a container that is made and deleted again. Its price is shown first and confirmed." group:"Real account"`
 	Yes      bool              `help:"Use the account without asking." group:"Real account"`
@@ -32,9 +27,6 @@ type loadtestCommand struct {
 func (c *loadtestCommand) Run(e *env) error {
 	cfg := c.Config
 	cfg.Window, cfg.Progress = time.Duration(c.Minutes)*time.Minute, e.progress()
-	if c.Simulate {
-		return c.simulate(e, cfg)
-	}
 	if c.OnTarget {
 		return c.target(e, cfg)
 	}
@@ -53,31 +45,11 @@ func (c *loadtestCommand) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if c.HTML != "" {
-		report.Command = strings.ReplaceAll("binnacle "+strings.Join(os.Args[1:], " "), c.HTML, "report.html")
-		if err := writePage(c.HTML, report); err != nil {
-			return err
-		}
-	}
 	err = printReport(e, c.JSON, report, loadtest.Print)
 	if faults := report.Check(); err == nil && c.Check && len(faults) > 0 {
 		return fmt.Errorf("figures that do not keep what Binnacle promises:\n%s", strings.Join(faults, "\n"))
 	}
 	return err
-}
-
-func (c *loadtestCommand) simulate(e *env, cfg loadtest.Config) error {
-	if c.HTML != "" || c.Check || c.OnTarget {
-		return errors.New("--html, --check and --target are not for --simulate")
-	}
-	if c.Scenario == "main" {
-		c.Scenario = string(loadtest.Zipf)
-	}
-	report, err := loadtest.Simulate(e.ctx, cfg, c.Simulation, loadtest.Scenario(c.Scenario))
-	if err != nil {
-		return err
-	}
-	return printReport(e, c.JSON, report, loadtest.PrintSimulation)
 }
 
 // target measures layouts on an account, after what they cost was confirmed.
@@ -86,8 +58,8 @@ func (c *loadtestCommand) target(e *env, cfg loadtest.Config) error {
 	if c.Scenario == "main" {
 		cfg.Scenarios[0] = loadtest.Whale
 	}
-	if c.HTML != "" || c.Check {
-		return errors.New("--html and --check are not for --target")
+	if c.Check {
+		return errors.New("--check is not for --target")
 	}
 	if err := cfg.ValidateTarget(c.Target); err != nil {
 		return err
@@ -119,15 +91,4 @@ func (c *loadtestCommand) confirm(e *env) error {
 		return errors.New("a real account is not used without --yes where nobody can be asked")
 	}
 	return e.confirm("Go on?")
-}
-
-func writePage(name string, report loadtest.Report) error {
-	var page bytes.Buffer
-	if err := loadtest.HTML(&page, report); err != nil {
-		return err
-	}
-	if err := os.WriteFile(name, page.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("write the page of the load test: %w", err)
-	}
-	return nil
 }

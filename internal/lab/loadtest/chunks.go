@@ -19,7 +19,6 @@ import (
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 	"binnacle/sharding/balance"
-	"binnacle/sharding/epk"
 )
 
 // topic is the name of the topic that the readings would come from.
@@ -53,7 +52,7 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 	}
 	var all, window stored
 	live, seen := containers[len(containers)-1], map[sharding.Key]*stored{}
-	w := counting{a.client.Chunks(), func(key sharding.Key) []*stored {
+	recorded := &recording{Writer: a.client.Chunks(), clock: a.clock, sums: func(key sharding.Key) []*stored {
 		if key.Container != live {
 			return []*stored{&all, &window}
 		}
@@ -62,7 +61,6 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 		}
 		return []*stored{&all, &window, seen[key]}
 	}}
-	recorded := &recording{Writer: w, clock: a.clock}
 	b, err := p.worker(ctx, a, recorded)
 	if err != nil {
 		return totals{}, err
@@ -81,14 +79,13 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 	opened := a.clock.now() // later where writes have waited
 	closes := opened.Add(p.cfg.Window)
 	var t totals
-	recorded.recorder, err = newRecorder(p, []stretch{{opened, closes}}, func() ([]emulator.PartitionStats, error) {
+	t.trace, err = newTrace(p, []stretch{{opened, closes}}, func() ([]emulator.PartitionStats, error) {
 		return a.aligned(containers)
 	})
 	if err != nil {
 		return totals{}, err
 	}
-	recorded.recorder.offered(b.load)
-	b.recorder = recorded.recorder
+	recorded.trace, b.trace = t.trace, t.trace
 	if err := p.through(ctx, b, closes, func() error {
 		changes, err := a.rebalance(ctx, b, live, seen)
 		t.changes = append(t.changes, changes...)
@@ -98,7 +95,7 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 	}
 	closes = a.clock.now()
 	t.seconds, t.offered = closes.Sub(opened).Seconds(), b.load.between(opened, closes)
-	recorded.recorder = nil
+	recorded.trace = nil
 	t.written = recorded.written
 	t.stored, t.chunks, t.bytes = window.readings, window.chunks, window.bytes
 	if err := p.count(a, b, &t); err != nil {
@@ -123,7 +120,7 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 }
 
 func (p pass) count(a *account, b *ingester, t *totals) (err error) {
-	if t.trace, err = b.recorder.end(); err != nil {
+	if err = t.trace.read(); err != nil {
 		return err
 	}
 	if p.cfg.sliced {
@@ -165,8 +162,6 @@ func (a *account) rebalance(ctx context.Context, b *ingester, container string,
 			return nil, fmt.Errorf("epoch of the balancer: %w", err)
 		}
 	}
-	begins := time.UnixMilli((today + 1).Start()).Sub(b.recorder.from)
-	b.recorder.trace.Epochs = append(b.recorder.trace.Epochs, begins.Seconds())
 	_, err = b.dir.Refresh(ctx)
 	return decision.Changes, err
 }
@@ -190,7 +185,7 @@ type ingester struct {
 	local *ingest.Local
 	dir   *control.Directory
 
-	recorder *recorder
+	trace *trace // of the window, once it has opened
 }
 
 func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester, error) {
@@ -228,7 +223,7 @@ func (b *ingester) until(ctx context.Context, end time.Time) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := b.recorder.advance(b.clock.now()); err != nil {
+		if err := b.trace.advance(b.clock.now()); err != nil {
 			return err
 		}
 		second := b.clock.now().Truncate(time.Second).Add(time.Second)
@@ -255,14 +250,27 @@ type stored struct {
 	rus                     float64
 }
 
-// counting stores chunks and counts them. of returns the sums that count the chunks of a key.
-type counting struct {
+// recording stores chunks and counts them. While trace is set it also lists them, and records how long each waited for
+// throughput.
+type recording struct {
 	store.Writer
-	of func(sharding.Key) []*stored
+	clock *clock
+	// sums returns the sums that count the chunks of a key.
+	sums    func(sharding.Key) []*stored
+	trace   *trace
+	written []writtenChunk
+}
+
+type writtenChunk struct {
+	key      sharding.Key
+	id       string
+	doc      []byte
+	readings int
 }
 
 // Create implements store.Writer.
-func (w counting) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
+func (w *recording) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
+	before := w.clock.now()
 	receipt, err := w.Writer.Create(ctx, key, id, doc)
 	if err != nil {
 		return receipt, err
@@ -271,53 +279,16 @@ func (w counting) Create(ctx context.Context, key sharding.Key, id string, doc [
 	if err != nil {
 		return receipt, fmt.Errorf("count the readings of chunk %s: %w", id, err)
 	}
-	for _, s := range w.of(key) {
+	for _, s := range w.sums(key) {
 		s.readings += c.Header.Readings
 		s.chunks++
 		s.bytes += len(doc)
 		s.rus += receipt.RUs
 	}
-	return receipt, nil
-}
-
-// recording stores chunks and records each, with the time for which it waited for throughput.
-type recording struct {
-	store.Writer
-	clock    *clock
-	recorder *recorder // nil while nothing is recorded
-	written  []writtenChunk
-}
-
-type writtenChunk struct {
-	at       time.Time
-	key      sharding.Key
-	id       string
-	doc      []byte
-	readings int
-	rus      float64
-}
-
-// Create implements store.Writer.
-func (w *recording) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
-	before := w.clock.now()
-	receipt, err := w.Writer.Create(ctx, key, id, doc)
-	if w.recorder == nil || err != nil {
-		return receipt, err
+	if w.trace != nil {
+		w.trace.wait(w.clock.now().Sub(before)) // only a 429 moves the clock here
+		w.written = append(w.written, writtenChunk{key, id, doc, c.Header.Readings})
 	}
-	c, err := chunk.Parse(doc)
-	if err != nil {
-		return receipt, fmt.Errorf("record chunk %s: %w", id, err)
-	}
-	now, fate := w.clock.now(), StoredAtOnce
-	if now.After(before) { // only a 429 moves the clock here
-		fate = StoredLate
-	}
-	at := epk.MultiHash(epk.String(key.TenantShard), epk.String(key.Device))
-	of := tracedWrite{now, key.TenantShard, at, receipt.RUs, c.Header.Readings}
-	w.recorder.write(of)
-	w.recorder.waited(now, now.Sub(before))
-	w.recorder.mark(of, fate)
-	w.written = append(w.written, writtenChunk{now, key, id, doc, c.Header.Readings, receipt.RUs})
 	return receipt, nil
 }
 

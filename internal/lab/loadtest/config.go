@@ -34,7 +34,7 @@ type Config struct {
 	// starting is the start of the fleet, if not midnight.
 	starting time.Time
 	settling time.Duration // until the window opens, if not a hold
-	sliced   bool          // a document per reading is measured for a while in each column of the window
+	sliced   bool          // a document per reading is measured for a while in each hour of the window
 }
 
 // DefaultConfig returns a load that takes well under a minute and is large enough that 429s are no chance.
@@ -155,18 +155,10 @@ func (c Config) spans(l Layout) []stretch {
 		return []stretch{{from, from.Add(length)}}
 	}
 	var out []stretch
-	step := c.column()
-	for from := c.opens(); from.Before(c.opens().Add(c.Window)); from = from.Add(step) {
-		out = append(out, stretch{from, from.Add(min(c.Interval, step))})
+	for from := c.opens(); from.Before(c.opens().Add(c.Window)); from = from.Add(time.Hour) {
+		out = append(out, stretch{from, from.Add(min(c.Interval, time.Hour))})
 	}
 	return out
-}
-
-func (c Config) column() time.Duration {
-	if c.sliced {
-		return time.Hour
-	}
-	return max(time.Second, (c.Window/traceColumns + time.Second - 1).Truncate(time.Second))
 }
 
 // steps returns how many layouts are measured.

@@ -29,9 +29,6 @@ type Report struct {
 	Factors            ru.Factors `json:"ru_factors"`
 	PhysicalPartitions int        `json:"physical_partitions"`
 	Outcomes           []Outcome  `json:"scenarios,omitempty"`
-
-	// Command is the command line that makes the report again.
-	Command string `json:"-"`
 }
 
 // Outcome is one scenario's results, one for each layout.
@@ -64,6 +61,8 @@ type Result struct {
 	Dollars float64 `json:"dollars_per_month"`
 	// Throttled is the share of all requests that were answered 429.
 	Throttled float64 `json:"share_throttled"`
+	// Waited is the longest time that a write waited for throughput.
+	Waited float64 `json:"longest_wait_seconds"`
 	// SecondHolds is the number of writes for which a second of one physical partition has budget.
 	SecondHolds float64 `json:"writes_per_partition_second"`
 
@@ -75,7 +74,6 @@ type Result struct {
 	Enough *Enough `json:"with_enough,omitempty"`
 	Days   []Day   `json:"days,omitempty"`
 	Epochs int     `json:"epochs_by_the_balancer,omitempty"`
-	Trace  *Trace  `json:"-"`
 	// Serverless says how large a fleet like this a serverless container serves.
 	Serverless Serverless `json:"serverless"`
 	// Keys holds the keys of the largest tenant that the balancer's epoch changes.
@@ -128,7 +126,7 @@ func newResult(l Layout, free, bound totals) Result {
 		Accepted:   round(float64(bound.stored) / bound.seconds),
 		PerMillion: round(rus * 1e6 / float64(free.stored*metrics)),
 		Needed:     round(free.needed),
-		Trace:      bound.trace,
+		Waited:     round(bound.trace.waited.Seconds()),
 	}
 	if free.chunks > 0 {
 		r.Chunks = round(float64(free.chunks) / free.seconds)
@@ -170,7 +168,7 @@ type totals struct {
 
 	needed float64 // RU/s that the load takes
 
-	trace *Trace
+	trace *trace
 	// written lists the chunks that Binnacle wrote, from the opening of the window on.
 	written []writtenChunk
 	// keys is how many keys the largest tenant has, by day.

@@ -2,7 +2,6 @@ package loadtest
 
 import (
 	"math"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -14,7 +13,6 @@ type Scenario string
 const (
 	Uniform   Scenario = "uniform"         // ten tenants of the same size
 	Whale     Scenario = "whale"           // one of ten has 80 % of the devices
-	Zipf      Scenario = "zipf"            // a thousand tenants, the nth with a share of 1/n of the first one's
 	HotDevice Scenario = "hot-device"      // ten of the same size, and one device reports half of the readings
 	MonthRoll Scenario = "month-roll"      // ten of the same size, and a month ends
 	Explodes  Scenario = "tenant-explodes" // one of 25 grows within three days from 4 % to 76 % of the devices
@@ -26,12 +24,11 @@ func MainScenarios() []Scenario { return []Scenario{Uniform, Whale} }
 
 // AllScenarios returns the scenarios in the order in which they are shown.
 func AllScenarios() []Scenario {
-	return append(MainScenarios(), Zipf, HotDevice, MonthRoll, Explodes, Reconnect)
+	return append(MainScenarios(), HotDevice, MonthRoll, Explodes, Reconnect)
 }
 
 const (
-	tenants     = 10
-	zipfTenants = 1000
+	tenants = 10
 	// hotDevice is the number of the device that reports every second reading in HotDevice.
 	hotDevice = 1
 )
@@ -143,51 +140,24 @@ func (s Scenario) placed() bool { return s != Explodes }
 // largestTenant is the tenant that a scenario is about.
 const largestTenant = "tenant-0"
 
+// tenantOf returns the tenant of a device. Tenants take turns, so that their reports mix in time.
 func (s Scenario) tenantOf(device int) string {
-	n := tenants
-	switch s {
-	case Explodes:
-		n = explodingOf
-	case Zipf:
-		n = zipfTenants
-	}
-	return "tenant-" + strconv.Itoa(s.law(n)(device))
-}
-
-// law returns which of n tenants a device belongs to. Tenants take turns, so that their reports mix in time.
-func (s Scenario) law(n int) func(device int) int {
+	n := device % tenants
 	switch s {
 	case Whale:
-		return func(device int) int {
-			if device%5 < 4 || n == 1 {
-				return 0
-			}
-			return 1 + device/5%(n-1)
+		if n = 0; device%5 == 4 {
+			n = 1 + device/5%(tenants-1)
 		}
 	case HotDevice:
-		return func(device int) int { return device / 2 % n }
+		n = device / 2 % tenants
 	case Reconnect:
-		return func(device int) int {
-			if device%2 == 0 {
-				return 0
-			}
-			return 1 + device/2%(n-1)
+		if n = 0; device%2 == 1 {
+			n = 1 + device/2%(tenants-1)
 		}
-	case Zipf:
-		sums := make([]float64, n)
-		whole := 0.0
-		for i := range sums {
-			whole += 1 / float64(i+1)
-			sums[i] = whole
-		}
-		// Multiples of the golden ratio are spread evenly, so that any number of devices has the law's shares.
-		return func(device int) int {
-			_, part := math.Modf(float64(device) * math.Phi)
-			i, _ := slices.BinarySearch(sums, part*whole)
-			return min(i, n-1)
-		}
+	case Explodes:
+		n = device % explodingOf
 	}
-	return func(device int) int { return device % n }
+	return "tenant-" + strconv.Itoa(n)
 }
 
 // deviceOf returns the device that reports in a turn: each has one turn in an interval, but for a hot one.
@@ -202,8 +172,6 @@ func (s Scenario) about() string {
 	switch s {
 	case Whale:
 		return "one of ten tenants has 80 % of the devices"
-	case Zipf:
-		return "tenants have devices by Zipf's law, the largest of a thousand 13 %"
 	case HotDevice:
 		return "one device reports half of all readings"
 	case MonthRoll:

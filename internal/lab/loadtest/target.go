@@ -54,8 +54,8 @@ func targetLayouts() []Layout {
 func (c Config) ValidateTarget(t Target) error {
 	faults := []error{c.Validate()}
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if len(c.Scenarios) != 1 || !slices.Contains([]Scenario{Uniform, Whale, Zipf, HotDevice}, c.Scenarios[0]) {
-		fault("a target takes one of the scenarios uniform, whale, zipf and hot-device")
+	if len(c.Scenarios) != 1 || !slices.Contains([]Scenario{Uniform, Whale, HotDevice}, c.Scenarios[0]) {
+		fault("a target takes one of the scenarios uniform, whale and hot-device")
 	}
 	if t.RUs < 400 || t.RUs > 100_000 || t.RUs%100 != 0 {
 		fault("--target-rus %d: 400 to 100000 in steps of 100 are allowed", t.RUs)

@@ -129,7 +129,10 @@ func (w *targetWriter) store(ctx, sending context.Context, d document) error {
 }
 
 func (w *targetWriter) stored(d *document, rus float64, took time.Duration) {
-	at := d.hash()
+	at := epk.Hash(epk.String(d.key[0]))
+	if len(d.key) > 1 {
+		at = epk.MultiHash(epk.String(d.key[0]), epk.String(d.key[1]))
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.counts.Requests++
