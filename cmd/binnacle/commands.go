@@ -42,12 +42,6 @@ type onAccount[C interface {
 // Run connects to the account, and runs the subcommand.
 func (c *onAccount[C]) Run(e *env) error { return c.Config.Run(e.ctx, e.app()) }
 
-// emulatorCommand is the embedded Cosmos DB alone, and what compares recordings of it.
-type emulatorCommand struct {
-	Run  command[app.EmulatorConfig]     `cmd:"" default:"withargs" help:"Run the embedded Cosmos DB alone, until it is stopped."`
-	Diff command[app.EmulatorDiffConfig] `cmd:"" help:"Compare what the requests of two recordings cost, and fail on a regression."`
-}
-
 // rollupsCommand is the role that makes rollups, and the commands of operators for them.
 type rollupsCommand struct {
 	Run     command[app.RollupsRoleConfig] `cmd:"" default:"withargs" help:"Make rollups and correct them, until stopped."`

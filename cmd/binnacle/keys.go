@@ -38,7 +38,7 @@ var keys = []string{
 var typed = map[string][]string{
 	"dev":             {"capacity"},
 	"provision":       {"capacity"},
-	"emulator run":    {"capacity", "consistency", "partition-bytes", "region", "split-takes"},
+	"emulator":        {"capacity", "consistency", "partition-bytes", "region", "split-takes"},
 	"replay":          {"lp-*"},
 	"rollups rebuild": {"rollup-first", "rollup-metrics"},
 }

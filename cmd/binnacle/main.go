@@ -66,8 +66,8 @@ type commands struct {
 	Xray        xrayCommand        `cmd:"" group:"Plan and compare" help:"Show what the partition key of any container does to its physical partitions, and what others would do."`
 	Blogexample blogexampleCommand `cmd:"" group:"Plan and compare" help:"Measure a published data model on the embedded Cosmos DB, next to its published charges."`
 
-	Emulator emulatorCommand           `cmd:"" group:"Embedded servers" help:"Run the embedded Cosmos DB alone."`
-	Broker   command[app.BrokerConfig] `cmd:"" group:"Embedded servers" help:"Run the embedded Kafka alone."`
+	Emulator command[app.EmulatorConfig] `cmd:"" group:"Embedded servers" help:"Run the embedded Cosmos DB alone."`
+	Broker   command[app.BrokerConfig]   `cmd:"" group:"Embedded servers" help:"Run the embedded Kafka alone."`
 }
 
 // env is the environment of a subcommand besides its flags.

@@ -94,9 +94,6 @@ func commandOf(args []string) string {
 	if !strings.HasPrefix(command, "rollups ") && len(args) > 0 {
 		command = args[0]
 	}
-	if command == "emulator" {
-		return "emulator run"
-	}
 	return command
 }
 

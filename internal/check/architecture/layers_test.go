@@ -97,7 +97,6 @@ var alone = map[string][]string{
 	"internal/lab/emulator/budget":    {},
 	"internal/lab/emulator/kv":        {},
 	"internal/lab/emulator/fault":     {},
-	"internal/lab/emulator/recording": {},
 	"internal/lab/emulator/jsonvalue": {},
 	"internal/lab/broker":             {},
 	"internal/kafka": {"internal/retry", "internal/settings", "internal/store", "internal/stream/topics",

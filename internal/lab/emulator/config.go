@@ -11,7 +11,6 @@ import (
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/budget"
 	"binnacle/internal/lab/emulator/engine"
-	"binnacle/internal/lab/emulator/recording"
 )
 
 // Key is the master key of every emulator of Cosmos DB, published by Microsoft. It is no secret.
@@ -59,8 +58,6 @@ type Config struct {
 
 	// SweepEvery is how often Run looks for expired items. Default 5 s.
 	SweepEvery time.Duration `kong:"-"`
-	// Record is written every exchange that gets as far as a resource. Default: none is.
-	Record *recording.Writer `kong:"-"`
 	// Logger takes what the storage engine reports. Default: nowhere.
 	Logger *slog.Logger `kong:"-"`
 	// Fatal is called when DataDir cannot be written, because its disk is full say. It must end the process:

@@ -26,7 +26,6 @@ type exchange struct {
 	request *http.Request
 	route   route
 	now     time.Time
-	query   string // its text, once it is known
 
 	advertise string // endpoint that the account document names; "": the one that the client has used
 }
@@ -114,11 +113,7 @@ func (s *Server) serve(r *http.Request, advertise string) (reply, error) {
 		return reply{}, err
 	}
 	x := exchange{Server: s, request: r, route: rt, now: s.cfg.Now(), advertise: advertise}
-	rep, err := x.attempt(serve)
-	if s.cfg.Record != nil {
-		x.record(rep, err)
-	}
-	return rep, err
+	return x.attempt(serve)
 }
 
 // attempt serves the request, unless a fault hits it.

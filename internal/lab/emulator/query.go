@@ -42,7 +42,6 @@ func (x *exchange) parseQuery(co *engine.Container) (sentQuery, error) {
 	} else if err := json.Unmarshal(body, &in); err != nil {
 		return sentQuery{}, refusal.BadRequest("the body is not a query: %v", err)
 	}
-	x.query = in.Query
 	params := make(map[string]sql.Value, len(in.Parameters))
 	for _, p := range in.Parameters {
 		_, twice := params[p.Name]
