@@ -260,16 +260,14 @@ Examples:
   binnacle chunk document.json --rows 100
   binnacle chunk 20261120.1.00003.000017 --tenant acme --device truck-0000`,
 	"plan": `It encodes a sample of the workload, and prices what that comes to in simulated futures. Request units are modelled,
-prices are list prices. docs/start/plan.md has the keys of the file. --from-topic and --from-account measure the workload
-instead: they read the newest records of a topic, without a consumer group, or a sample of an account. Both write nothing
-but, with --save, a file to edit.
+prices are list prices. docs/start/plan.md has the keys of the file. --from-topic measures the workload
+instead: it reads the newest records of a topic, without a consumer group. It writes nothing but, with --save, a file to edit.
 
 Examples:
   binnacle plan docs/start/plan-pumps.yaml
   binnacle plan workload.yaml --out plan
   binnacle plan workload.yaml --set retention=90d --set fleets.pumps.devices=1000..5000
-  binnacle plan --from-topic telemetry --save workload.yaml
-  binnacle plan --from-account --cosmos https://ACCOUNT.documents.azure.com:443/ --key-file keys --max-rus 500`,
+  binnacle plan --from-topic telemetry --save workload.yaml`,
 	"loadtest": `The same readings go through several layouts, each on an embedded Cosmos DB with several physical partitions: documents per
 reading, documents of 100 readings, and Binnacle, before and after its balancer has seen the load. It uses nothing outside
 of the process unless --target is given. Request units are modelled, and --ru-factors corrects

@@ -28,7 +28,7 @@ var firstFlags = map[string][]string{
 	"emulator": {"cosmos", "data-dir", "tls", "physical-partitions", "faults", "ru-model"},
 	"loadtest": {"scenario", "devices", "partitions", "interval", "minutes", "hold", "check", "json", "target",
 		"cosmos", "key-file", "yes"},
-	"plan":  {"out", "set", "json", "from-topic", "kafka", "from-account", "cosmos", "key-file", "save", "max-rus"},
+	"plan":  {"out", "set", "json", "from-topic", "kafka", "save"},
 	"audit": {"from", "to", "tenant", "device", "columns", "log", "no-kafka", "json", "cosmos", "key-file", "kafka"},
 }
 

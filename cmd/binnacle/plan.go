@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/planner"
 	"binnacle/internal/lab/planner/measured"
-	"binnacle/internal/ops"
 )
 
 type planCommand struct {
@@ -23,15 +21,12 @@ type planCommand struct {
 	Seed     uint64   `help:"Seed of the futures." default:"1"`
 	JSON     bool     `name:"json" help:"Print the plan as JSON."`
 
-	FromTopic   string  `help:"Measure the workload of a sample of this topic instead of reading a file." placeholder:"TOPIC" group:"Measured workload"`
-	FromAccount bool    `help:"Measure the workload of what an account of Binnacle has stored instead of reading a file." group:"Measured workload"`
-	Save        string  `help:"Write the measured workload as YAML to FILE." placeholder:"FILE" group:"Measured workload"`
-	Records     int     `help:"Number of newest records that --from-topic reads, of all partitions together." default:"100000" group:"Measured workload"`
-	MaxRUs      float64 `name:"max-rus" help:"RU from which on --from-account begins no further read of catalogs and chunks." default:"1000" placeholder:"RU" group:"Measured workload"`
+	FromTopic string `help:"Measure the workload of a sample of this topic instead of reading a file." placeholder:"TOPIC" group:"Measured workload"`
+	Save      string `help:"Write the measured workload as YAML to FILE." placeholder:"FILE" group:"Measured workload"`
+	Records   int    `help:"Number of newest records that --from-topic reads, of all partitions together." default:"100000" group:"Measured workload"`
 
-	Kafka    kafka.Config      `kong:"embed,group='Kafka'"`
-	Messages decode.Options    `kong:"embed,group='Messages'"`
-	Account  ops.AccountConfig `kong:"embed,group='Cosmos DB'"`
+	Kafka    kafka.Config   `kong:"embed,group='Kafka'"`
+	Messages decode.Options `kong:"embed,group='Messages'"`
 }
 
 func (c *planCommand) Run(e *env) error {
@@ -62,21 +57,21 @@ func (c *planCommand) Run(e *env) error {
 
 // workload reads the workload of the file, or measures it.
 func (c *planCommand) workload(e *env) (planner.Workload, error) {
-	sources := map[bool]int{}
-	for _, given := range []bool{c.Workload != "", c.FromTopic != "", c.FromAccount} {
-		sources[given]++
-	}
 	switch {
-	case sources[true] != 1:
-		return planner.Workload{}, errors.New("one of a workload file, --from-topic and --from-account is needed")
+	case (c.Workload == "") == (c.FromTopic == ""):
+		return planner.Workload{}, errors.New("one of a workload file and --from-topic is needed")
 	case c.Workload != "" && c.Save != "":
 		return planner.Workload{}, errors.New("--save is for a workload that is measured")
-	case c.Records < 1 || !(c.MaxRUs > 0):
-		return planner.Workload{}, errors.New("--records and --max-rus must be above 0")
+	case c.Records < 1:
+		return planner.Workload{}, errors.New("--records must be above 0")
 	case c.Workload != "":
 		return planner.Read(c.Workload, c.Set)
 	}
-	found, err := c.measure(e)
+	if err := c.Messages.Check(); err != nil {
+		return planner.Workload{}, err
+	}
+	topic := measured.Topic{Kafka: c.Kafka, Name: c.FromTopic, Messages: c.Messages, Records: c.Records}
+	found, err := topic.Read(e.ctx)
 	if err != nil {
 		return planner.Workload{}, err
 	}
@@ -93,24 +88,6 @@ func (c *planCommand) workload(e *env) (planner.Workload, error) {
 		}
 	}
 	return planner.Parse(text, c.Set)
-}
-
-func (c *planCommand) measure(e *env) (measured.Result, error) {
-	if c.FromTopic != "" {
-		if err := c.Messages.Check(); err != nil {
-			return measured.Result{}, err
-		}
-		topic := measured.Topic{Kafka: c.Kafka, Name: c.FromTopic, Messages: c.Messages, Records: c.Records}
-		return topic.Read(e.ctx)
-	}
-	client, err := c.Account.Connect(e.log)
-	if err != nil {
-		return measured.Result{}, err
-	}
-	defer client.Close()
-	account := measured.Account{Name: c.Account.Cosmos, Documents: client.Documents(), Catalog: client.Catalog(),
-		Chunks: client.Chunks(), MaxRUs: c.MaxRUs, Now: time.Now()}
-	return account.Read(e.ctx)
 }
 
 func writePlan(dir string, plan *planner.Plan) error {

@@ -80,8 +80,8 @@ func TestPlanOfTrucks(t *testing.T) {
 	require.Contains(t, stdout, "BILL OF MONTH 12")
 	refused(t, []string{"plan", "../../docs/start/plan-trucks.yaml", "--futures=3"}, "20 to 100000 are allowed")
 	refused(t, []string{"plan", "missing.yaml"}, "read the workload")
-	refused(t, []string{"plan"}, "one of a workload file, --from-topic and --from-account is needed")
-	refused(t, []string{"plan", "x.yaml", "--from-account"}, "one of a workload file")
+	refused(t, []string{"plan"}, "one of a workload file and --from-topic is needed")
+	refused(t, []string{"plan", "x.yaml", "--from-topic=x"}, "one of a workload file")
 	refused(t, []string{"plan", "x.yaml", "--save=y.yaml"}, "--save is for a workload that is measured")
 	refused(t, []string{"plan", "--from-topic=x", "--records=0"}, "must be above 0")
 }

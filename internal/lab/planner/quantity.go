@@ -24,7 +24,7 @@ type Basis string
 // The bases of figures.
 const (
 	Given Basis = "given" // the workload file names it
-	// Measured marks a figure from an encoded sample, a topic or an account.
+	// Measured marks a figure from an encoded sample or a topic.
 	Measured Basis = "measured"
 	Assumed  Basis = "assumed" // the planner's own
 )

@@ -16,8 +16,6 @@ import (
 // device sums the sampled readings of a device.
 type device struct {
 	tenant string
-	// stands counts the devices that this one represents.
-	stands float64
 	// times has the instants of readings in time, history the instants of late readings.
 	times, history []int64
 	late           int
@@ -89,7 +87,7 @@ func (d *device) interval(least time.Duration) time.Duration {
 
 // basis describes the sample behind the figures of fleets.
 type basis struct {
-	devices, readings string
+	records string
 	// span is the time that the sample covers. A device with one reading reports less often.
 	span time.Duration
 }
@@ -116,7 +114,7 @@ func fleets(devices []*device, of basis) []planner.Fleet {
 		groups[key] = append(groups[key], d)
 	}
 	keys := slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
-		return cmp.Or(cmp.Compare(stands(groups[b]), stands(groups[a])), strings.Compare(a, b))
+		return cmp.Or(cmp.Compare(len(groups[b]), len(groups[a])), strings.Compare(a, b))
 	})
 	var out []planner.Fleet
 	for i, key := range keys {
@@ -130,44 +128,37 @@ func fleets(devices []*device, of basis) []planner.Fleet {
 		}
 		f := fleet(group, of)
 		f.Name = fmt.Sprintf("fleet-%d", i+1)
-		f.Late = planner.Share(float64(late)/float64(max(1, all)), of.readings)
+		f.Late = planner.Share(float64(late)/float64(max(1, all)), of.records)
 		out = append(out, f)
 	}
 	return out
 }
 
-func stands(devices []*device) (n float64) {
-	for _, d := range devices {
-		n += d.stands
-	}
-	return n
-}
-
 // fleet joins devices into one fleet. The interval of the fleet keeps the sum of their readings a second.
 func fleet(devices []*device, of basis) planner.Fleet {
-	n, rate, readings, bytes, values := stands(devices), 0.0, 0.0, 0.0, 0.0
+	n, rate, readings, bytes, values := float64(len(devices)), 0.0, 0.0, 0.0, 0.0
 	kinds := map[string]float64{}
 	for _, d := range devices {
-		rate += d.stands / d.interval(of.span).Seconds()
+		rate += 1 / d.interval(of.span).Seconds()
 		readings += float64(len(d.times) + d.late)
 		bytes, values = bytes+d.bytes, values+d.values
 		for _, m := range d.metrics {
 			kinds[m.of()] += float64(m.count)
 		}
 	}
-	f := planner.Fleet{Devices: planner.Number(math.Round(n), of.devices), Metrics: map[string]planner.Quantity{},
-		Interval: planner.Period(time.Duration(n/rate*float64(time.Second)).Round(time.Millisecond), of.readings)}
+	f := planner.Fleet{Devices: planner.Number(n, of.records), Metrics: map[string]planner.Quantity{},
+		Interval: planner.Period(time.Duration(n/rate*float64(time.Second)).Round(time.Millisecond), of.records)}
 	most := ""
 	for kind, count := range kinds {
 		if most == "" || count > kinds[most] || count == kinds[most] && kind < most {
 			most = kind
 		}
 		if each := math.Round(count / readings); each >= 1 {
-			f.Metrics[kind] = planner.Number(min(each, 1000), of.readings)
+			f.Metrics[kind] = planner.Number(min(each, 1000), of.records)
 		}
 	}
 	if len(f.Metrics) == 0 {
-		f.Metrics[most] = planner.Number(1, of.readings)
+		f.Metrics[most] = planner.Number(1, of.records)
 	}
 	if values > 0 {
 		f.Bytes = planner.Number(bytes/values, fmt.Sprintf("%.0f encoded values", values))
@@ -178,9 +169,9 @@ func fleet(devices []*device, of basis) planner.Fleet {
 func tenants(devices []*device, of string) planner.Tenants {
 	sums := map[string]float64{}
 	for _, d := range devices {
-		sums[d.tenant] += d.stands
+		sums[d.tenant]++
 	}
 	largest := slices.Max(slices.Collect(maps.Values(sums)))
 	return planner.Tenants{Count: planner.Number(float64(len(sums)), of),
-		Largest: planner.Share(largest/stands(devices), of)}
+		Largest: planner.Share(largest/float64(len(devices)), of)}
 }

@@ -66,91 +66,74 @@ func published() (out []kafka.Message) {
 // hold is that of a load that is stored by the end of its day.
 const hold = "hold=12h"
 
-// The workload of a topic, and that of an account which has stored it, is the one that was published; and the bytes per
-// value of its plan are those that an ingester has stored.
+// The workload of a topic is the one that was published; and the bytes per value of its plan are those that an ingester
+// has stored.
 func TestMeasuredWorkload(t *testing.T) {
 	messages := published()
-	client, stored := storeAll(t, messages)
+	stored := storeAll(t, messages)
 	require.Len(t, stored, trucks+meters)
 
 	topic := publish(t, messages)
-	fromTopic, err := topic.Read(t.Context())
+	found, err := topic.Read(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, fromTopic.Notes[0], fmt.Sprintf("%d records of topic telemetry", len(messages)))
+	require.Contains(t, found.Notes[0], fmt.Sprintf("%d records of topic telemetry", len(messages)))
 
-	account := measured.Account{Name: "account", Documents: client.Documents(), Catalog: client.Catalog(),
-		Chunks: client.Chunks(), MaxRUs: 1000, Now: begin.AddDate(0, 0, 1)}
-	fromAccount, err := account.Read(t.Context())
-	require.NoError(t, err)
-
-	for _, found := range []measured.Result{fromTopic, fromAccount} {
-		w := found.Workload
-		require.EqualValues(t, 2, w.Tenants.Count.High)
-		require.InDelta(t, 9.0/14, w.Tenants.Largest.High, 1e-9)
-		require.Len(t, w.Fleets, 2)
-		for i, want := range []struct {
-			devices int
-			every   time.Duration
-			metrics map[string]float64
-			prefix  string
-		}{
-			{trucks, 10 * time.Second, nil, "truck"},
-			{meters, time.Minute, map[string]float64{"gauge": 1, "counter": 1, "state": 1,
-				"bool": 1, "text": 1}, "meter"},
-		} {
-			f := w.Fleets[i]
-			require.EqualValues(t, want.devices, f.Devices.High)
-			require.Equal(t, want.every.Seconds(), f.Interval.High)
-			require.Zero(t, f.Late.High)
-			got, sum := map[string]float64{}, 0.0
-			for kind, n := range f.Metrics {
-				got[kind] = n.High
-				sum += n.High
-			}
-			if want.metrics != nil {
-				require.Equal(t, want.metrics, got)
-			} else {
-				require.EqualValues(t, 10, sum, "metrics of a truck")
-			}
-			bytes, values := 0.0, 0.0
-			for device, c := range stored {
-				if device[:5] == want.prefix {
-					bytes, values = bytes+c.bytes, values+c.values
-				}
-			}
-			t.Logf("%s: %.3f bytes per value measured, %.3f stored", want.prefix, f.Bytes.High, bytes/values)
-			require.InEpsilon(t, bytes/values, f.Bytes.High, 0.1)
-			require.Equal(t, planner.Measured, f.Bytes.Basis)
+	w := found.Workload
+	require.EqualValues(t, 2, w.Tenants.Count.High)
+	require.InDelta(t, 9.0/14, w.Tenants.Largest.High, 1e-9)
+	require.Len(t, w.Fleets, 2)
+	for i, want := range []struct {
+		devices int
+		every   time.Duration
+		metrics map[string]float64
+		prefix  string
+	}{
+		{trucks, 10 * time.Second, nil, "truck"},
+		{meters, time.Minute, map[string]float64{"gauge": 1, "counter": 1, "state": 1,
+			"bool": 1, "text": 1}, "meter"},
+	} {
+		f := w.Fleets[i]
+		require.EqualValues(t, want.devices, f.Devices.High)
+		require.Equal(t, want.every.Seconds(), f.Interval.High)
+		require.Zero(t, f.Late.High)
+		got, sum := map[string]float64{}, 0.0
+		for kind, n := range f.Metrics {
+			got[kind] = n.High
+			sum += n.High
 		}
-		again(t, found)
+		if want.metrics != nil {
+			require.Equal(t, want.metrics, got)
+		} else {
+			require.EqualValues(t, 10, sum, "metrics of a truck")
+		}
+		bytes, values := 0.0, 0.0
+		for device, c := range stored {
+			if device[:5] == want.prefix {
+				bytes, values = bytes+c.bytes, values+c.values
+			}
+		}
+		t.Logf("%s: %.3f bytes per value measured, %.3f stored", want.prefix, f.Bytes.High, bytes/values)
+		require.InEpsilon(t, bytes/values, f.Bytes.High, 0.1)
+		require.Equal(t, planner.Measured, f.Bytes.Basis)
 	}
+	again(t, found)
 
-	late(t, topic, account)
-	few := account
-	few.MaxRUs = 25
-	bounded, err := few.Read(t.Context())
-	require.NoError(t, err)
-	require.Contains(t, bounded.Notes[0], "1 of 2 tenants", "the catalogs were read until half of the budget was spent")
-	few.MaxRUs = 1
-	_, err = few.Read(t.Context())
-	require.ErrorContains(t, err, "raise --max-rus")
+	late(t, topic)
 	_, err = measured.Topic{Kafka: topic.Kafka, Name: "missing", Records: 10}.Read(t.Context())
 	require.ErrorContains(t, err, "no such topic: missing")
 }
 
-// late checks that what comes after its day, or after later rows of its chain were stored, is late and nothing else.
-func late(t *testing.T, topic measured.Topic, account measured.Account) {
+// late checks that what comes after its day is late and nothing else.
+func late(t *testing.T, topic measured.Topic) {
 	client, err := kafka.New(topic.Kafka)
 	require.NoError(t, err)
 	defer client.Close()
 	var batch []kafka.Message
-	var times []int64
 	for i := range 20 {
 		at := begin.Add(time.Duration(i) * time.Second)
 		r := telemetry.Reading{Tenant: "acme", Device: "meter-0", Time: at.UnixMilli(),
 			Fields: []telemetry.Field{{Metric: "power", Value: telemetry.FloatValue(0.5)}}}
 		batch = append(batch, kafka.Message{Time: begin.Add(2 * time.Hour), Value: decode.AppendJSON(nil, r)})
-		times = append(times, r.Time)
 	}
 	_, err = client.Topic("telemetry").Produce(t.Context(), 0, batch)
 	require.NoError(t, err)
@@ -160,23 +143,6 @@ func late(t *testing.T, topic measured.Topic, account measured.Account) {
 	require.InDelta(t, 20/(readings+20), found.Workload.Fleets[1].Late.High, 1e-9)
 	require.Equal(t, 60.0, found.Workload.Fleets[1].Interval.High)
 
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: account.Documents})
-	view, err := dir.Refresh(t.Context())
-	require.NoError(t, err)
-	acme, _ := view.Tenant("acme")
-	day := telemetry.DayOf(begin.UnixMilli())
-	key := acme.Placement.Key("meter-0", day, 1)
-	h := chunk.Header{ID: chunk.ID{Day: day, Stream: 1, Number: 1}, TenantShard: key.TenantShard, Device: key.Device,
-		Readings: 20, First: 9000, Through: 9020, After: 8000}
-	values := chunk.Column{Metric: "power", Kind: telemetry.Float, Bits: make([]uint64, len(times))}
-	doc, err := chunk.Encode(h, chunk.Frame{Groups: []chunk.Group{{Times: times, Columns: []chunk.Column{values}}}})
-	require.NoError(t, err)
-	_, err = account.Chunks.(store.Writer).Create(t.Context(), key, h.ID.String(), doc)
-	require.NoError(t, err)
-	found, err = account.Read(t.Context())
-	require.NoError(t, err)
-	require.InDelta(t, 20/(readings+20), found.Workload.Fleets[1].Late.High, 1e-9)
-	require.Equal(t, 60.0, found.Workload.Fleets[1].Interval.High)
 }
 
 // again checks that the file of a workload is planned as the workload, and says what figures rest on until one is
@@ -230,7 +196,7 @@ func publish(t *testing.T, messages []kafka.Message) measured.Topic {
 type storedDevice struct{ bytes, values float64 }
 
 // storeAll has an ingester store the readings of messages, and returns what it has stored by device.
-func storeAll(t *testing.T, messages []kafka.Message) (*cosmos.Client, map[string]storedDevice) {
+func storeAll(t *testing.T, messages []kafka.Message) map[string]storedDevice {
 	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
@@ -276,5 +242,5 @@ func storeAll(t *testing.T, messages []kafka.Message) (*cosmos.Client, map[strin
 		return nil
 	})
 	require.NoError(t, err)
-	return client, out
+	return out
 }

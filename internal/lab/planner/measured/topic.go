@@ -1,5 +1,5 @@
-// Package measured makes the workload of a plan from a sample of a Kafka topic or of an account that Binnacle writes.
-// It bounds its reads and writes nothing. docs/start/plan.md is its manual.
+// Package measured makes the workload of a plan from a sample of a Kafka topic. It bounds
+// its reads and writes nothing. docs/start/plan.md is its manual.
 package measured
 
 import (
@@ -107,7 +107,7 @@ func (s *topicSample) reading(r telemetry.Reading, at int64) {
 	name := r.Tenant + "/" + r.Device
 	d := s.devices[name]
 	if d == nil {
-		d = &device{tenant: strings.Clone(r.Tenant), stands: 1}
+		d = &device{tenant: strings.Clone(r.Tenant)}
 		s.devices[name] = d
 		if len(s.kept) < encodedDevices {
 			s.kept[name] = []telemetry.Reading{}
@@ -141,7 +141,7 @@ func (s *topicSample) result(topic string) Result {
 	of := fmt.Sprintf("%d records", s.records)
 	var r Result
 	r.Workload = planner.Workload{Name: topic, Tenants: tenants(devices, of),
-		Fleets: fleets(devices, basis{of, of, span})}
+		Fleets: fleets(devices, basis{of, span})}
 	r.note("Measured of %d records of topic %s with %d readings, written within %s.", s.records, topic, s.readings,
 		duration.String(span.Round(time.Second)))
 	r.note("Devices that report less often than that may be missing.")
