@@ -132,8 +132,7 @@ plan: ## The plan that the guide links, made anew; needs ../shared/data
 
 loadtest-check: ## What the load test promises, of small fleets in the scenarios in which something happens
 	go build -o binnacle ./cmd/binnacle
-	for s in month-roll reconnect; do \
-	  ./binnacle loadtest --scenario $$s --check --devices 400 --interval 1m --minutes 15 --hold 15m >/dev/null || exit 1; done
+	./binnacle loadtest --scenario reconnect --check --devices 400 --interval 1m --minutes 15 --hold 15m >/dev/null
 	./binnacle loadtest --scenario tenant-explodes --check --interval 5m --sample 5m >/dev/null
 
 xray: ## What `binnacle xray` predicts of ACCOUNTS=20 random accounts, beside what is measured when each layout is written

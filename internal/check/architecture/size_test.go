@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_592
+	mostLines = 129_723
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 104_632
+	mostProductLines = 104_545
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )

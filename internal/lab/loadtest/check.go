@@ -47,8 +47,7 @@ func (r Report) Check() (faults []string) {
 			if x.Layout == Balanced {
 				faults = append(faults, follow(of, x.Days)...)
 			}
-			full := o.Scenario != MonthRoll // else chunks are short
-			if full && r.IntervalSeconds <= checkedPace && r.HoldSeconds >= checkedHold && least < leastSaved*x.PerMillion {
+			if r.IntervalSeconds <= checkedPace && r.HoldSeconds >= checkedHold && least < leastSaved*x.PerMillion {
 				fault("%s: a value takes 1/%.0f of what it takes in a document per reading, more than 1/%d", of,
 					least/x.PerMillion, leastSaved)
 			}

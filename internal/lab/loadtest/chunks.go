@@ -28,15 +28,8 @@ const topic = "telemetry"
 // committed here, so it does so no more often than it must.
 const commitEvery = 10 * time.Second
 
-// containers returns the containers of chunks that the readings of a scenario go to. The last one holds the day
-// on which the window closes.
-func (p pass) containers() (out []string) {
-	day := func(at time.Time) telemetry.Day { return telemetry.DayOf(at.UnixMilli()) }
-	for s := sharding.Month.Of(day(p.cfg.starts())); s.First <= day(p.cfg.opens().Add(p.cfg.Window)); s = s.Next() {
-		out = append(out, sharding.Container("", s))
-	}
-	return out
-}
+// container returns the container of chunks that the readings go to.
+func (c Config) container() string { return sharding.Container("", sharding.Month.Of(c.firstDay())) }
 
 // write takes the readings through Binnacle: a Worker of one partition fills bins and cuts them, its Executor writes
 // the chunks through the adapter.
@@ -46,16 +39,13 @@ func (p pass) containers() (out []string) {
 // day has. What the bins hold when the window opens is written in it, and what they hold when it closes is not: the
 // same amount.
 func (p pass) write(ctx context.Context, a *account) (totals, error) {
-	containers := p.containers()
-	if err := p.buy(ctx, a, containers); err != nil {
+	container := p.cfg.container()
+	if err := p.buy(ctx, a, container); err != nil {
 		return totals{}, err
 	}
 	var all, window stored
-	live, seen := containers[len(containers)-1], map[sharding.Key]*stored{}
+	seen := map[sharding.Key]*stored{}
 	recorded := &recording{Writer: a.client.Chunks(), clock: a.clock, sums: func(key sharding.Key) []*stored {
-		if key.Container != live {
-			return []*stored{&all, &window}
-		}
 		if seen[key] == nil {
 			seen[key] = &stored{}
 		}
@@ -68,7 +58,7 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 	if err := b.until(ctx, p.cfg.opens()); err != nil {
 		return totals{}, err
 	}
-	warmed, err := a.aligned(containers)
+	warmed, err := a.partitions(container)
 	if err != nil {
 		return totals{}, err
 	}
@@ -80,14 +70,14 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 	closes := opened.Add(p.cfg.Window)
 	var t totals
 	t.trace, err = newTrace(p, []stretch{{opened, closes}}, func() ([]emulator.PartitionStats, error) {
-		return a.aligned(containers)
+		return a.partitions(container)
 	})
 	if err != nil {
 		return totals{}, err
 	}
 	recorded.trace, b.trace = t.trace, t.trace
 	if err := p.through(ctx, b, closes, func() error {
-		changes, err := a.rebalance(ctx, b, live, seen)
+		changes, err := a.rebalance(ctx, b, container, seen)
 		t.changes = append(t.changes, changes...)
 		return err
 	}); err != nil {
@@ -96,7 +86,6 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 	closes = a.clock.now()
 	t.seconds, t.offered = closes.Sub(opened).Seconds(), b.load.between(opened, closes)
 	recorded.trace = nil
-	t.written = recorded.written
 	t.stored, t.chunks, t.bytes = window.readings, window.chunks, window.bytes
 	if err := p.count(a, b, &t); err != nil {
 		return totals{}, err
@@ -108,7 +97,7 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 	}
 	if p.layout == Binnacle && p.rus == 0 {
 		in := balance.Input{Day: p.cfg.firstDay(), Measured: p.cfg.firstDay() - 1}
-		if t.decision, err = a.decide(ctx, in, live, seen); err != nil {
+		if t.decision, err = a.decide(ctx, in, container, seen); err != nil {
 			return totals{}, err
 		}
 	}
@@ -126,7 +115,7 @@ func (p pass) count(a *account, b *ingester, t *totals) (err error) {
 	if p.cfg.sliced {
 		t.keys = keysByDay(b.dir, p.cfg.firstDay(), p.cfg.firstDay()+explodingDays-1)
 	}
-	if t.partitions, err = a.aligned(p.containers()); err != nil {
+	if t.partitions, err = a.partitions(p.cfg.container()); err != nil {
 		return err
 	}
 	t.calm = a.calm(t.partitions)
@@ -166,12 +155,10 @@ func (a *account) rebalance(ctx context.Context, b *ingester, container string,
 	return decision.Changes, err
 }
 
-// buy makes the containers of chunks, and gives them and the catalog their throughput.
-func (p pass) buy(ctx context.Context, a *account, containers []string) error {
-	for _, name := range containers {
-		if err := a.client.Containers().Create(ctx, name, store.Throughput{RUs: p.throughput()}); err != nil {
-			return err
-		}
+// buy makes the container of chunks, and gives it and the catalog their throughput.
+func (p pass) buy(ctx context.Context, a *account, container string) error {
+	if err := a.client.Containers().Create(ctx, container, store.Throughput{RUs: p.throughput()}); err != nil {
+		return err
 	}
 	// A fleet's first entries come at once, and in no order. Waiting for them would make time depend on it.
 	return a.client.Containers().SetThroughput(ctx, store.CatalogContainer,
@@ -250,22 +237,13 @@ type stored struct {
 	rus                     float64
 }
 
-// recording stores chunks and counts them. While trace is set it also lists them, and records how long each waited for
-// throughput.
+// recording stores chunks and counts them. While trace is set it also records how long each waited for throughput.
 type recording struct {
 	store.Writer
 	clock *clock
 	// sums returns the sums that count the chunks of a key.
-	sums    func(sharding.Key) []*stored
-	trace   *trace
-	written []writtenChunk
-}
-
-type writtenChunk struct {
-	key      sharding.Key
-	id       string
-	doc      []byte
-	readings int
+	sums  func(sharding.Key) []*stored
+	trace *trace
 }
 
 // Create implements store.Writer.
@@ -285,10 +263,7 @@ func (w *recording) Create(ctx context.Context, key sharding.Key, id string, doc
 		s.bytes += len(doc)
 		s.rus += receipt.RUs
 	}
-	if w.trace != nil {
-		w.trace.wait(w.clock.now().Sub(before)) // only a 429 moves the clock here
-		w.written = append(w.written, writtenChunk{key, id, doc, c.Header.Readings})
-	}
+	w.trace.wait(w.clock.now().Sub(before)) // only a 429 moves the clock here
 	return receipt, nil
 }
 

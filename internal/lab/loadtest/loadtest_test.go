@@ -212,22 +212,16 @@ func TestBalancerEvensTheWhale(t *testing.T) {
 	}
 }
 
-// Throughput is bought for other times than those in which a fleet comes back. Binnacle stores each reading, those of a
-// month's end too.
-func TestEvents(t *testing.T) {
-	for _, s := range []loadtest.Scenario{loadtest.Reconnect, loadtest.MonthRoll} {
-		cfg := small(func(c *loadtest.Config) {
-			c.Scenarios, c.Layouts = []loadtest.Scenario{s}, []loadtest.Layout{loadtest.Device, loadtest.Binnacle}
-			c.Devices, c.Interval, c.Sample, c.Window = 100, 2*time.Minute, 2*time.Minute, 2*time.Minute
-		})
-		r := run(t, cfg).Outcomes[0].Results
-		device, binnacle := r[0], r[1]
-		if s == loadtest.MonthRoll {
-			require.InDelta(t, device.Foreseen, device.Offered, 0.1, s)
-		} else {
-			require.Greater(t, device.Offered, 1.3*device.Foreseen, s)
-		}
-		require.Positive(t, binnacle.Accepted, s)
-		require.Zero(t, binnacle.Throttled, s)
-	}
+// Throughput is bought for other times than those in which a fleet comes back. Binnacle stores each reading.
+func TestReconnect(t *testing.T) {
+	cfg := small(func(c *loadtest.Config) {
+		c.Scenarios = []loadtest.Scenario{loadtest.Reconnect}
+		c.Layouts = []loadtest.Layout{loadtest.Device, loadtest.Binnacle}
+		c.Devices, c.Interval, c.Sample, c.Window = 100, 2*time.Minute, 2*time.Minute, 2*time.Minute
+	})
+	r := run(t, cfg).Outcomes[0].Results
+	device, binnacle := r[0], r[1]
+	require.Greater(t, device.Offered, 1.3*device.Foreseen)
+	require.Positive(t, binnacle.Accepted)
+	require.Zero(t, binnacle.Throttled)
 }

@@ -162,15 +162,13 @@ type totals struct {
 	drained int // readings in the store after the last bin was cut, those before the window included
 	taken   int // readings offered until then
 
-	// calm is the least RU/s of the layout's containers with which nothing would be answered 429, so that the pass would
+	// calm is the least RU/s of the layout's container with which nothing would be answered 429, so that the pass would
 	// be the same; 0: other containers refuse.
 	calm float64
 
 	needed float64 // RU/s that the load takes
 
 	trace *trace
-	// written lists the chunks that Binnacle wrote, from the opening of the window on.
-	written []writtenChunk
 	// keys is how many keys the largest tenant has, by day.
 	keys []int
 	// changes lists the balancer's changes while the pass ran.
@@ -179,7 +177,7 @@ type totals struct {
 	decision balance.Decision
 }
 
-// charged returns what the layout's containers were charged, in RU.
+// charged returns what the layout's container was charged, in RU.
 func (t totals) charged() (rus float64) {
 	for _, p := range t.partitions {
 		rus += p.RUs

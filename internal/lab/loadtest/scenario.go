@@ -14,7 +14,6 @@ const (
 	Uniform   Scenario = "uniform"         // ten tenants of the same size
 	Whale     Scenario = "whale"           // one of ten has 80 % of the devices
 	HotDevice Scenario = "hot-device"      // ten of the same size, and one device reports half of the readings
-	MonthRoll Scenario = "month-roll"      // ten of the same size, and a month ends
 	Explodes  Scenario = "tenant-explodes" // one of 25 grows within three days from 4 % to 76 % of the devices
 	Reconnect Scenario = "reconnect"       // a fleet with half of the devices sends two hours within half an hour
 )
@@ -24,7 +23,7 @@ func MainScenarios() []Scenario { return []Scenario{Uniform, Whale} }
 
 // AllScenarios returns the scenarios in the order in which they are shown.
 func AllScenarios() []Scenario {
-	return append(MainScenarios(), HotDevice, MonthRoll, Explodes, Reconnect)
+	return append(MainScenarios(), HotDevice, Explodes, Reconnect)
 }
 
 const (
@@ -48,14 +47,8 @@ const (
 	explodingFrom = 4
 )
 
-// roll is when the month ends.
-var roll = time.Date(2026, time.December, 1, 0, 0, 0, 0, time.UTC)
-
 func (c Config) of(s Scenario) Config {
-	c.starting = midnight
 	switch s {
-	case MonthRoll:
-		c.starting = roll.Add(-c.Hold - c.Window/2)
 	case Reconnect:
 		c.settling = max(c.Hold, absence+time.Minute)
 		if c.Window < day {
@@ -120,7 +113,7 @@ func joining(cfg Config, s Scenario, turns []int) (out []*truckStream) {
 			continue
 		}
 		late := cfg
-		late.starting = cfg.starts().Add(time.Duration(step) * day / explodingSteps)
+		late.joined = time.Duration(step) * day / explodingSteps
 		some := newStream(late, s, turns[joined:n])
 		for i := range some.tenants {
 			some.tenants[i] = largestTenant
@@ -174,8 +167,6 @@ func (s Scenario) about() string {
 		return "one of ten tenants has 80 % of the devices"
 	case HotDevice:
 		return "one device reports half of all readings"
-	case MonthRoll:
-		return "a month ends in the middle of the measured time"
 	case Explodes:
 		return "in three days one of 25 tenants grows from 4 % to 76 % of half as many trucks, on twice the partitions"
 	case Reconnect:
