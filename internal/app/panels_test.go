@@ -20,7 +20,6 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/catalog"
-	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/lab/emulator"
@@ -207,23 +206,6 @@ func (p *panels) fill(t *testing.T, from, to telemetry.Day, interval time.Durati
 	}
 }
 
-// possible returns the least and the most that reading chunks and rollups may have been charged since the last call.
-func (p *panels) possible(t *testing.T) string {
-	var sum ru.Interval
-	for m := sharding.Month.Of(p.first); m.First <= p.day; m = m.Next() {
-		container := sharding.Container("", m)
-		for _, name := range []string{container, sharding.RollupsContainer(container)} {
-			parts, err := p.account.Partitions(store.Database, name)
-			require.NoError(t, err)
-			for _, part := range parts {
-				sum = sum.Plus(part.Interval)
-			}
-		}
-	}
-	p.account.ResetStats()
-	return fmt.Sprintf("(%.0f to %.0f)", sum.Low, sum.High)
-}
-
 // build makes rollups of days.
 func (p *panels) seal(t *testing.T, from, to telemetry.Day) (rus float64, bytes int) {
 	w, err := rollups.New(rollups.Config{Chunks: p.client.Chunks(), Rollups: p.client.Rollups(), Hold: *panelHold,
@@ -330,15 +312,12 @@ func TestPanels(t *testing.T) {
 	p := newPanels(t, *panelDevices, *panelDays, plain())
 	p.fill(t, p.first, p.day-1, time.Minute, 1, 2)
 	p.fill(t, p.day, p.day, 10*time.Second, int(24*time.Hour/max(*panelHold, time.Hour)), *panelMetrics)
-	written := p.possible(t)
 	p.now = p.now.Add(time.Hour + *panelHold)
 	made, _ := p.seal(t, p.first, p.day)
 	p.now = p.now.Add(time.Hour)
-	t.Logf("%d devices, %d days of chunks written for %s modelled RU, their rollups made for %.0f", p.devices, *panelDays,
-		written, made)
-	p.possible(t)
+	t.Logf("%d devices, %d days of chunks, their rollups made for %.0f modelled RU", p.devices, *panelDays, made)
 	day, end, long := p.day.Start(), p.day.End(), p.first.Start()
-	t.Logf("%-20s %50s %50s %s", "CPU-ms (wall), modelled RU (possible)", "chunks cold/warm",
+	t.Logf("%-20s %50s %50s %s", "CPU-ms (wall), modelled RU", "chunks cold/warm",
 		"rollups cold/warm", "source")
 	for _, panel := range []panel{
 		{name: "avg by fleet, 24 h", text: "avg by (fleet) (metric_1)", from: day, to: end, step: 5 * time.Minute},
@@ -359,7 +338,6 @@ func TestPanels(t *testing.T) {
 			primed := panel
 			primed.text = "nothing" // what tags devices have is known from now on
 			ask(t, s.URL+prom.Prefix, primed)
-			p.possible(t)
 			for range 2 {
 				body, header, cpu, wall := ask(t, s.URL+prom.Prefix, panel)
 				answers = append(answers, body)
@@ -369,7 +347,7 @@ func TestPanels(t *testing.T) {
 				if rus[n] == 0 {
 					rus[n] = spent
 				}
-				line += fmt.Sprintf(" %5d (%5d) %7.0f %s", cpu.Milliseconds(), wall.Milliseconds(), spent, p.possible(t))
+				line += fmt.Sprintf(" %5d (%5d) %7.0f", cpu.Milliseconds(), wall.Milliseconds(), spent)
 				source = header.Get(query.SourceHeader)
 			}
 			if *panelAsks > 0 && withRollups {

@@ -120,27 +120,16 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// Partitions returns the physical partitions of a container, in the order of their ranges.
+// Partitions returns the physical partitions of a container, in the order of their ranges. What one has done is
+// forgotten when it is split.
 func (s *Server) Partitions(database, name string) ([]engine.Stats, error) {
-	return s.statsOf(database, name, (*engine.Container).Stats)
-}
-
-// Retired returns the physical partitions of a container that have been split since the Server was
-// opened, with what they did until then. They hold nothing.
-func (s *Server) Retired(database, name string) ([]engine.Stats, error) {
-	return s.statsOf(database, name, (*engine.Container).RetiredStats)
-}
-
-func (s *Server) statsOf(
-	database, name string, stats func(*engine.Container, time.Time) []engine.Stats,
-) ([]engine.Stats, error) {
 	now := s.cfg.Now()
 	s.account.Complete(now)
 	co, err := s.account.Container(database, name)
 	if err != nil {
 		return nil, fmt.Errorf("emulator: %w", err)
 	}
-	return stats(co, now), nil
+	return co.Stats(now), nil
 }
 
 // ResetStats sets what Partitions counts back to zero, but for items and bytes.

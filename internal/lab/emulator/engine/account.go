@@ -288,9 +288,8 @@ func (a *Account) Containers() []*Container {
 // ResetMeters sets what physical partitions have counted back to zero.
 func (a *Account) ResetMeters() {
 	for _, co := range a.Containers() {
-		for _, p := range slices.Concat(co.past(), co.parts()) {
+		for _, p := range co.parts() {
 			p.meter.Reset()
-			p.bill.reset()
 		}
 	}
 }

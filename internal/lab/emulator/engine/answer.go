@@ -105,8 +105,8 @@ func (a *answer) visit(f func(l leg, work *ru.QueryWork) (done bool, err error))
 		}
 		work := a.work()
 		done, err := f(l, &work)
-		charge := a.model.Interval(func(m ru.Model) float64 { return m.Query(work) })
-		a.charge += charge.Likely
+		charge := a.model.Query(work)
+		a.charge += charge
 		l.partition.charge(a.call, charge)
 		if !done || err != nil {
 			return err

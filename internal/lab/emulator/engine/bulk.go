@@ -5,7 +5,6 @@ import (
 
 	"binnacle/internal/lab/emulator/kv"
 
-	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/refusal"
 )
 
@@ -92,7 +91,7 @@ func (c *Container) bulk(call Call, b Bulk) (Result, []Outcome, error) {
 	if err != nil {
 		return Result{}, nil, t.partition.refuses(refusal.Of(fmt.Errorf("write a batch: %w", err)))
 	}
-	return Result{Charge: t.charge.Likely, Range: t.partition.ID, LSN: t.count.lsn}, t.outcomes(true), nil
+	return Result{Charge: t.charge, Range: t.partition.ID, LSN: t.count.lsn}, t.outcomes(true), nil
 }
 
 // each does the operations under the lock of the physical partition.
@@ -126,9 +125,9 @@ func (t *transaction) each(goOn bool) error {
 		}
 		if s.refused != nil {
 			failed = true
-			t.charge = t.charge.Plus(ru.Certain(s.refused.Charge))
+			t.charge += s.refused.Charge
 		} else {
-			t.charge = t.charge.Plus(s.charge)
+			t.charge += s.charge
 		}
 	}
 	t.count = next

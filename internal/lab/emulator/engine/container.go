@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 
 	"binnacle/internal/lab/emulator/kv"
@@ -29,8 +28,6 @@ type Container struct {
 	record  containerRecord // account.mu guards
 	current atomic.Pointer[revision]
 	deleted atomic.Bool // set under the locks of all partitions
-	// retired lists the partitions that were split since the Server was opened; account.mu guards.
-	retired []*partition
 
 	// earliest is a second before which no item expires; it spares the sweep of containers in which
 	// nothing can have. 0: unknown.
@@ -114,13 +111,6 @@ func (c *Container) admit(p *partition, call Call) error {
 		return refusal.NotFound("the container was deleted")
 	}
 	return p.admit(call)
-}
-
-// past returns the physical partitions that have been split since the account was opened.
-func (c *Container) past() []*partition {
-	c.account.mu.RLock()
-	defer c.account.mu.RUnlock()
-	return slices.Clone(c.retired)
 }
 
 // Layout of the keys in the store. Numbers are big-endian, so that keys sort as they count.

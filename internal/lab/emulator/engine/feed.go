@@ -41,12 +41,12 @@ func (c *Container) Changes(ctx context.Context, call Call, r Feed) (Page, error
 			return Page{}, fmt.Errorf("read the change feed: %w", err)
 		}
 	}
-	charge := c.account.cfg.Model.Interval(func(m ru.Model) float64 { return m.Feed(f.work) })
+	charge := c.account.cfg.Model.Feed(f.work)
 	p.charge(call, charge)
 	// What is served must outlive a crash: its sequence numbers must not be given out again.
 	c.account.store.Settle()
 	return Page{
-		Rows: f.rows, Count: f.count, Charge: charge.Likely, ETag: `"` + strconv.FormatUint(f.upTo, 10) + `"`,
+		Rows: f.rows, Count: f.count, Charge: charge, ETag: `"` + strconv.FormatUint(f.upTo, 10) + `"`,
 		Range: p.ID, LSN: f.lsn,
 	}, nil
 }

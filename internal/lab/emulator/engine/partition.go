@@ -28,7 +28,6 @@ type partition struct {
 	// budget limits the partition's RU/s; containers of a database with shared throughput share it.
 	budget *budget.Budget
 	meter  budget.Meter
-	bill   bill
 
 	// mu orders the writes of the partition: what a write reads is what it changes, and log sequence
 	// numbers become visible in their order.
@@ -106,10 +105,9 @@ func (p *partition) refuses(f *refusal.Error) *refusal.Error {
 }
 
 // charge takes the price of an admitted request.
-func (p *partition) charge(call Call, rus ru.Interval) {
-	p.budget.Spend(call.Priority, rus.Likely)
-	p.meter.Add(call.Now, rus.Likely)
-	p.bill.add(rus)
+func (p *partition) charge(call Call, rus float64) {
+	p.budget.Spend(call.Priority, rus)
+	p.meter.Add(call.Now, rus)
 }
 
 func (c counters) append(dst []byte) []byte {
@@ -180,32 +178,6 @@ type Stats struct {
 	// Budget is RU/s; containers of a database with shared throughput share it.
 	Budget float64 `json:"budgetRUs"`
 	budget.Totals
-	// Interval bounds the charged request units.
-	Interval ru.Interval `json:"chargedInterval"`
-}
-
-// bill is what a partition has charged by all models. It is safe for concurrent use.
-type bill struct {
-	mu  sync.Mutex
-	sum ru.Interval
-}
-
-func (b *bill) add(rus ru.Interval) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.sum = b.sum.Plus(rus)
-}
-
-func (b *bill) total() ru.Interval {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.sum
-}
-
-func (b *bill) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.sum = ru.Interval{}
 }
 
 func (p *partition) stats(now time.Time) Stats {
@@ -214,27 +186,15 @@ func (p *partition) stats(now time.Time) Stats {
 	s.Items, s.Bytes = p.count.items, p.count.bytes
 	p.mu.Unlock()
 	s.Budget = p.budget.PerSecond()
-	s.Totals, s.Interval = p.meter.Totals(now), p.bill.total()
+	s.Totals = p.meter.Totals(now)
 	return s
 }
 
 // Stats returns what the physical partitions hold and have done, in the order of their ranges.
-func (c *Container) Stats(now time.Time) []Stats { return statsOf(c.parts(), now) }
-
-// RetiredStats returns what the physical partitions that were split since the account was opened had done
-// until then. They hold nothing.
-func (c *Container) RetiredStats(now time.Time) []Stats {
-	out := statsOf(c.past(), now)
-	for i := range out {
-		out[i].Items, out[i].Bytes, out[i].Budget = 0, 0, 0
-	}
-	return out
-}
-
-func statsOf(parts []*partition, now time.Time) []Stats {
-	out := make([]Stats, len(parts))
-	for i, p := range parts {
-		out[i] = p.stats(now)
+func (c *Container) Stats(now time.Time) []Stats {
+	var out []Stats
+	for _, p := range c.parts() {
+		out = append(out, p.stats(now))
 	}
 	return out
 }

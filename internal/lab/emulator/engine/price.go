@@ -11,41 +11,35 @@ import (
 )
 
 // price returns the charge of the write. A replace needs what the old item has in the index, so it reads the old body.
-func (w *writing) price(from kv.Reader) (ru.Interval, error) {
-	amount, err := w.amount(from)
-	if err != nil {
-		return ru.Interval{}, err
-	}
-	return w.account.cfg.Model.Interval(func(m ru.Model) float64 {
-		charge := amount(m)
-		if w.Op == OpPatch {
-			charge += m.Patch(w.patch.Operations())
-		}
-		if w.again {
-			charge -= ru.Again
-		}
-		return charge
-	}), nil
-}
-
-func (w *writing) amount(from kv.Reader) (func(ru.Model) float64, error) {
-	p, old, levels := w.revision.Policy, int(w.old.size), w.revision.IndexedLevels()
-	indexed := func(m ru.Model, units int) int {
+func (w *writing) price(from kv.Reader) (charge float64, err error) {
+	m, p, old := w.account.cfg.Model, w.revision.Policy, int(w.old.size)
+	indexed := func(units int) int {
 		if p.Off() {
 			return ru.NoIndex
 		}
-		return m.Levels(units, levels)
+		return m.Levels(units, w.revision.IndexedLevels())
 	}
 	switch {
 	case w.Op == OpDelete:
-		return func(m ru.Model) float64 { return m.Delete(old, indexed(m, int(w.old.terms))) }, nil
+		charge = m.Delete(old, indexed(int(w.old.terms)))
 	case !w.alive:
-		return func(m ru.Model) float64 { return m.Write(len(w.doc.JSON), indexed(m, len(w.doc.Terms))) }, nil
-	case p.Off():
-		return func(m ru.Model) float64 { return m.Replace(old, len(w.doc.JSON), ru.NoIndex) }, nil
+		charge = m.Write(len(w.doc.JSON), indexed(len(w.doc.Terms)))
+	default:
+		changed := ru.NoIndex
+		if !p.Off() {
+			if changed, err = w.changedTerms(from); err != nil {
+				return 0, err
+			}
+		}
+		charge = m.Replace(old, len(w.doc.JSON), changed)
 	}
-	changed, err := w.changedTerms(from)
-	return func(m ru.Model) float64 { return m.Replace(old, len(w.doc.JSON), changed) }, err
+	if w.Op == OpPatch {
+		charge += m.Patch(w.patch.Operations())
+	}
+	if w.again {
+		charge -= ru.Again
+	}
+	return charge, nil
 }
 
 // changedTerms counts the units of the index that a replace removes and adds.

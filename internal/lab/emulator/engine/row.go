@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/jsonvalue"
 	"binnacle/internal/lab/emulator/kv"
 	"binnacle/internal/lab/emulator/refusal"
@@ -212,9 +211,8 @@ func (c *Container) Read(call Call, r Read) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	interval := c.account.cfg.Model.Interval(func(m ru.Model) float64 { return r.Factor * m.Read(int(head.size)) })
-	charge := interval.Likely
-	p.charge(call, interval)
+	charge := r.Factor * c.account.cfg.Model.Read(int(head.size))
+	p.charge(call, charge)
 	if body == nil {
 		f := refusal.NotFound("the item %q does not exist", doc.ID)
 		f.Charge = charge

@@ -169,7 +169,6 @@ func (a *Account) replace(co *Container, p *partition, cut []byte, share int, ri
 	parts := replaceOne(co.parts(), func(x *partition) bool { return x == p }, l, r)
 	co.record = record
 	co.layout.Store(&parts)
-	co.retired = append(co.retired, p)
 	p.gone = true
 	return nil
 }

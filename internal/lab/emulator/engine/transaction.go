@@ -6,7 +6,6 @@ import (
 
 	"binnacle/internal/lab/emulator/kv"
 
-	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/refusal"
 	"binnacle/internal/lab/emulator/schema"
 )
@@ -19,7 +18,7 @@ type transaction struct {
 	call      Call
 	at        []byte // effective partition key
 
-	charge ru.Interval
+	charge float64
 	// count holds the partition's counters after the transaction.
 	count counters
 }
@@ -95,7 +94,7 @@ func (t *transaction) run() (Result, []Outcome, error) {
 	if err != nil {
 		return Result{}, nil, t.partition.refuses(refusal.Of(err))
 	}
-	res := Result{Charge: t.charge.Likely, Range: t.partition.ID, LSN: t.count.lsn}
+	res := Result{Charge: t.charge, Range: t.partition.ID, LSN: t.count.lsn}
 	t.container.account.store.Settle()
 	return res, t.outcomes(changed), nil
 }
@@ -141,7 +140,7 @@ func (t *transaction) stage(changes *kv.Batch, p *partition) (bool, error) {
 				charged(s.refused)
 			}
 			if s.refused != nil {
-				t.charge = t.charge.Plus(ru.Certain(s.refused.Charge))
+				t.charge += s.refused.Charge
 			}
 		}
 		return false, nil
@@ -164,14 +163,14 @@ func (t *transaction) stage(changes *kv.Batch, p *partition) (bool, error) {
 			s.refused = refusal.Of(err)
 		} else if size += len(s.answer); size > maxPageBytes {
 			s.refused = refusal.TooLarge("the answer to the batch is larger than 4 MB")
-			s.refused.Charge = s.charge.Likely
+			s.refused.Charge = s.charge
 		}
 		if s.refused != nil {
-			t.charge = t.charge.Plus(ru.Certain(s.refused.Charge))
+			t.charge += s.refused.Charge
 			return false, nil
 		}
 		t.count = next
-		t.charge = t.charge.Plus(s.charge)
+		t.charge += s.charge
 	}
 	return true, nil
 }
@@ -192,10 +191,10 @@ func (s *transactionStep) readFrom(from kv.Reader) error {
 	if err != nil {
 		return err
 	}
-	s.charge = s.account.cfg.Model.Interval(func(m ru.Model) float64 { return m.Read(int(s.old.size)) })
+	s.charge = s.account.cfg.Model.Read(int(s.old.size))
 	if !alive {
 		f := refusal.NotFound("the item %q does not exist", s.doc.ID)
-		f.Charge = s.charge.Likely
+		f.Charge = s.charge
 		return f
 	}
 	s.answer, err = storedBody(from, s.name)
@@ -210,7 +209,7 @@ func (t *transaction) outcomes(done bool) []Outcome {
 		case !done || s.refused != nil:
 			out[i].Refused = s.refused
 		case s.Op == OpRead:
-			out[i].Result = Result{Body: s.answer, ETag: etagOf(&s.old), Charge: s.charge.Likely}
+			out[i].Result = Result{Body: s.answer, ETag: etagOf(&s.old), Charge: s.charge}
 		default:
 			out[i].Result = s.result()
 		}

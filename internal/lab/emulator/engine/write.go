@@ -33,7 +33,7 @@ type writing struct {
 	alive     bool
 	old       header
 	fresh     header
-	charge    ru.Interval
+	charge    float64
 }
 
 // Write writes one item. When it returns, the write is durable, or refused by a *refusal.Error.
@@ -67,7 +67,7 @@ func (w *writing) unread(key schema.Key, err error) error {
 		return err
 	}
 	f.Charge = ru.Refused
-	p.charge(w.call, ru.Certain(f.Charge))
+	p.charge(w.call, f.Charge)
 	return p.refuses(f)
 }
 
@@ -125,7 +125,7 @@ func (w *writing) run() (Result, error) {
 // result returns what came of a write that was applied.
 func (w *writing) result() Result {
 	r := Result{
-		Charge: w.charge.Likely, Created: !w.alive && w.Op != OpDelete, Range: w.partition.ID, LSN: w.fresh.lsn,
+		Charge: w.charge, Created: !w.alive && w.Op != OpDelete, Range: w.partition.ID, LSN: w.fresh.lsn,
 		ItemLSN: w.fresh.lsn,
 	}
 	if w.Op == OpDelete {
@@ -161,7 +161,7 @@ func (w *writing) locked() (*kv.Batch, error) {
 	next, err := w.stage(batch, st, p.count)
 	if err != nil {
 		if f, ok := errors.AsType[*refusal.Error](err); ok {
-			p.charge(w.call, ru.Certain(f.Charge))
+			p.charge(w.call, f.Charge)
 		}
 		return nil, err
 	}
