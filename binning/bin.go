@@ -341,11 +341,11 @@ func (b *Bin) Each(visit func(int64, telemetry.Reading)) error {
 		var rows Rows
 		rows.AppendRun(&run)
 		for offset, reading := range rows.Each() {
-			visit(offset, reading)
+			visit(offset, *reading)
 		}
 	}
 	for offset, reading := range b.open.Each() {
-		visit(offset, reading)
+		visit(offset, *reading)
 	}
 	return nil
 }
@@ -413,9 +413,9 @@ func (b *Bin) Frame(s Selection) (chunk.Frame, error) {
 		}
 	}
 	if n := len(open.rows); n > from {
-		runs.add(open.Run(from, n).Of(s.Metrics))
+		runs.add(open.Run(from, n, s.Metrics))
 	}
-	return FrameOf(runs.within(s)), nil
+	return runs.frame(s), nil
 }
 
 // SelectBlocks returns blocks that hold the selected readings, and others of the same blocks outside of the span, with
@@ -445,8 +445,11 @@ func (b *Bin) SelectBlocks(s Selection) ([]chunk.Blocks, error) {
 	}
 	open := b.open.Below(s.Below)
 	if from, n := open.RowsThrough(s.Above), len(open.rows); n > from {
-		run := open.Run(from, n).Of(s.Metrics)
-		if err := t.run(run.Where(run.Valued)); err != nil {
+		run := open.Run(from, n, s.Metrics)
+		if !valued(&run) {
+			run = run.Where(run.Valued)
+		}
+		if err := t.run(run); err != nil {
 			return nil, err
 		}
 	}
@@ -547,5 +550,5 @@ func FrameOfBlocks(blocks []chunk.Blocks, span telemetry.Range) (chunk.Frame, er
 		}
 		left -= blocks[i].Readings()
 	}
-	return FrameOf(runs.within(Selection{Span: span})), nil
+	return runs.frame(Selection{Span: span}), nil
 }

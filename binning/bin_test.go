@@ -56,7 +56,7 @@ func binOf(r *rand.Rand, s *binning.Schemas, rows *binning.Rows) binning.Bin {
 			b.Join(-1, b.Through()-r.Int64N(60), 1+r.IntN(30))
 			b.Seal(s)
 		}
-		b.Append(offset, reading)
+		b.Append(offset, *reading)
 	}
 	return b
 }
@@ -76,7 +76,7 @@ func takenFrom(t *testing.T, b *binning.Bin) (all []reported) {
 
 func rowsTaken(rows *binning.Rows) (all []reported) {
 	for offset, reading := range rows.Each() {
-		all = append(all, reported{offset, fmt.Sprint(reading)})
+		all = append(all, reported{offset, fmt.Sprint(*reading)})
 	}
 	return all
 }
@@ -140,7 +140,7 @@ func TestBinAgreesWithRows(t *testing.T) {
 		later := binning.NewRows(binning.NewNames())
 		for offset, reading := range old.Each() {
 			if offset > above {
-				later.Append(offset, reading)
+				later.Append(offset, *reading)
 			}
 		}
 		require.Equal(t, later.Frame(span, metrics), frame, "seed %d, round %d, above %d", seed, round, above)
@@ -427,7 +427,7 @@ func TestOverlappingBlocks(t *testing.T) {
 			}
 			for at, reading := range rows.Each() {
 				if at >= offset && at < to {
-					some.Append(at, reading)
+					some.Append(at, *reading)
 				}
 			}
 			if some.Seal(s) {

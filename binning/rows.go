@@ -320,15 +320,18 @@ func (r *Rows) copyFrom(s *Rows, i, j int) {
 		r.rows = slices.Grow(r.rows, j-i)
 		r.cells = slices.Grow(r.cells, int(s.begin(j)-s.begin(i)))
 	}
-	for reading := range s.readings(i, j) {
-		r.Append(s.rows[i].offset, *reading)
-		i++
+	for offset, reading := range s.readings(i, j) {
+		r.Append(offset, *reading)
 	}
 }
 
-// readings returns the readings of rows i to j. Each is overwritten by the next.
-func (r *Rows) readings(i, j int) iter.Seq[*telemetry.Reading] {
-	return func(yield func(*telemetry.Reading) bool) {
+// Each returns the readings as they were taken, without tenant and device, each with the offset of its record. Each is
+// overwritten by the next.
+func (r *Rows) Each() iter.Seq2[int64, *telemetry.Reading] { return r.readings(0, len(r.rows)) }
+
+// readings returns the readings of rows i to j.
+func (r *Rows) readings(i, j int) iter.Seq2[int64, *telemetry.Reading] {
+	return func(yield func(int64, *telemetry.Reading) bool) {
 		var reading telemetry.Reading
 		for ; i < j; i++ {
 			reading.Time = r.rows[i].time
@@ -339,7 +342,7 @@ func (r *Rows) readings(i, j int) iter.Seq[*telemetry.Reading] {
 				f := telemetry.Field{Metric: r.metrics[c.metric()], Value: r.value(c.kind(), bits[k])}
 				reading.Fields = append(reading.Fields, f)
 			}
-			if !yield(&reading) {
+			if !yield(r.rows[i].offset, &reading) {
 				return
 			}
 		}

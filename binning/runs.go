@@ -9,11 +9,14 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Run returns the rows from i to j as they were taken, in columns: what a block of them holds.
-func (r *Rows) Run(i, j int) chunk.Run { return r.run(i, j, new(runScratch)) }
+// Run returns the rows from i to j as they were taken, in columns: what a block of them holds. It takes the columns of
+// some metrics only, or all columns if only is nil.
+func (r *Rows) Run(i, j int, only []string) chunk.Run { return r.run(i, j, &runScratch{metrics: only}) }
 
 // runScratch is memory of a run that is done with before the next one is made.
 type runScratch struct {
+	metrics []string // of the run; nil: all
+
 	numbers []int64
 	bits    []uint64
 	columns []chunk.Column
@@ -69,7 +72,7 @@ func (r *Rows) run(i, j int, s *runScratch) chunk.Run {
 		}
 	}
 	slices.SortFunc(run.Columns, compareColumns)
-	return run
+	return run.Of(s.metrics)
 }
 
 // alike reports whether the rows from i to j have the same columns, and the same labels.
@@ -87,33 +90,34 @@ func (r *Rows) alike(i, j int) bool {
 }
 
 func (r *Rows) transposed(i, j int, s *runScratch) chunk.Run {
-	n, list := j-i, r.list(i)
+	n, list, wanted := j-i, r.list(i), chunk.Wanted(s.metrics)
 	s.numbers = slices.Grow(s.numbers[:0], 2*n)[:2*n]
-	s.bits = slices.Grow(s.bits[:0], n*len(list))[:n*len(list)]
-	s.columns = slices.Grow(s.columns[:0], len(list))[:len(list)]
-	run := chunk.Run{
-		Offsets: s.numbers[:n:n], Times: s.numbers[n:], Sets: []telemetry.Labels{r.labels[r.rows[i].labels]},
-		Columns: s.columns,
-	}
+	s.bits, s.columns = slices.Grow(s.bits[:0], n*len(list)), slices.Grow(s.columns[:0], len(list))
+	run := chunk.Run{Offsets: s.numbers[:n:n], Times: s.numbers[n:], Sets: []telemetry.Labels{r.labels[r.rows[i].labels]}}
 	for k := range n {
 		run.Offsets[k], run.Times[k] = r.rows[i+k].offset, r.rows[i+k].time
 	}
 	cells := r.cells[r.begin(i):]
 	for m, c := range list {
 		column := chunk.Column{Metric: r.metrics[c.metric()], Kind: c.kind()}
+		if !wanted(column.Metric) {
+			continue
+		}
 		if c.kind() == telemetry.Text {
 			column.Texts = make([]string, n)
 			for k := range n {
 				column.Texts[k] = r.texts[cells[k*len(list)+m]]
 			}
 		} else {
-			column.Bits = s.bits[m*n : (m+1)*n : (m+1)*n]
+			s.bits = s.bits[:len(s.bits)+n]
+			column.Bits = s.bits[len(s.bits)-n : len(s.bits) : len(s.bits)]
 			for k := range column.Bits {
 				column.Bits[k] = cells[k*len(list)+m]
 			}
 		}
-		run.Columns[m] = column
+		s.columns = append(s.columns, column)
 	}
+	run.Columns = s.columns
 	slices.SortFunc(run.Columns, compareColumns)
 	return run
 }
@@ -190,6 +194,15 @@ func (c *runCollector) decode(schema *chunk.Schema, left int, blocks ...[]byte) 
 
 func (c *runCollector) add(run chunk.Run) {
 	c.of, c.runs = nil, append(c.runs, run)
+}
+
+// frame returns the selected readings of the runs as columns (FrameOf).
+func (c *runCollector) frame(s Selection) chunk.Frame {
+	if r, n := c.runs, len(c.runs)-1; c.skipOffsets && n >= 0 && inOrder(r) && s.Span.Contains(r[0].Times[0]) &&
+		s.Span.Contains(r[n].Times[r[n].Rows()-1]) {
+		return chunk.Frame{Groups: []chunk.Group{join(r)}}
+	}
+	return FrameOf(c.within(s))
 }
 
 // within returns the runs with the readings that have a value, an instant within the selection, and offsets within it

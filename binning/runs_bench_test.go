@@ -33,7 +33,7 @@ func BenchmarkCut(b *testing.B) {
 	}
 	made := func(b *testing.B) (schemas, blocks [][]byte) {
 		for from := 0; from < rows.Readings(); from += 64 {
-			run := rows.Run(from, min(from+64, rows.Readings()))
+			run := rows.Run(from, min(from+64, rows.Readings()), nil)
 			schemas = append(schemas, chunk.AppendSchema(nil, &run))
 			data, err := chunk.AppendRows(nil, &run)
 			if err != nil {

@@ -54,7 +54,10 @@ func TestRowsThroughBlocks(t *testing.T) {
 		var back binning.Rows
 		for from := 0; from < rows.Readings(); {
 			to := min(rows.Readings(), from+1+r.IntN(80))
-			run := rows.Run(from, to)
+			run := rows.Run(from, to, nil)
+			two := []string{"m1", "m3"}
+			of, some := run.Of(two), rows.Run(from, to, two)
+			require.Equal(t, of.Where(of.Valued), some.Where(some.Valued), "seed %d", seed)
 			own, err := chunk.AppendRows(nil, &run)
 			require.NoError(t, err)
 			b := chunk.AppendSplit(nil, chunk.AppendSchema(nil, &run), own)
@@ -75,7 +78,7 @@ func TestRowsThroughBlocks(t *testing.T) {
 		}
 		list := func(rows *binning.Rows) (all []taken) {
 			for offset, reading := range rows.Each() {
-				all = append(all, taken{offset, fmt.Sprint(reading)})
+				all = append(all, taken{offset, fmt.Sprint(*reading)})
 			}
 			return all
 		}

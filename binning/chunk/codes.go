@@ -190,7 +190,7 @@ func (d *decoder) readCodes(numbers []uint64) error {
 	case code < codeRice:
 		err = r.fixed(numbers, int(code))
 	case code <= lastCode:
-		err = r.rice(numbers, int(code-codeRice))
+		err = r.rice(numbers, uint(code-codeRice))
 	default:
 		err = corrupt("code %d", code)
 	}
@@ -220,24 +220,26 @@ func (r *codeReader) fixed(numbers []uint64, width int) (err error) {
 }
 
 // rice fills numbers with Rice codes. Those that go on behind the block end there: only zeros follow.
-func (r *codeReader) rice(numbers []uint64, low int) (err error) {
+func (r *codeReader) rice(numbers []uint64, low uint) (err error) {
+	low &= 63
 	mask := uint64(1)<<low - 1
 	for i := 0; i < len(numbers); {
-		word, first, left := r.word(), i, 57
-		zeros := bits.TrailingZeros64(word)
+		word, first, left := r.word(), i, uint(57)
+		zeros := uint(bits.TrailingZeros64(word))
 		for zeros < mostZeros && zeros+1+low <= left { // all codes that the word has whole
-			numbers[i] = uint64(zeros)<<low | word>>(zeros+1)&mask
-			word >>= zeros + 1 + low
+			word >>= zeros + 1
+			numbers[i] = uint64(zeros)<<low | word&mask
+			word >>= low
 			left -= zeros + 1 + low
 			if i++; i == len(numbers) {
 				break
 			}
-			zeros = bits.TrailingZeros64(word)
+			zeros = uint(bits.TrailingZeros64(word))
 		}
-		if r.at += 57 - left; i > first {
+		if r.at += int(57 - left); i > first {
 			continue
 		}
-		if numbers[i], err = r.riceFar(zeros, low); err != nil {
+		if numbers[i], err = r.riceFar(int(zeros), int(low)); err != nil {
 			return err
 		}
 		i++

@@ -138,6 +138,13 @@ func (r *Run) check() error {
 	if err := r.checkRows(0); err != nil {
 		return err
 	}
+	for _, set := range r.Sets {
+		for i, l := range set {
+			if !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) || (i > 0 && set[i-1].Name >= l.Name) {
+				return fmt.Errorf("label %q is not in order or not UTF-8", l.Name)
+			}
+		}
+	}
 	for i := range r.Columns {
 		if err := r.Columns[i].check(rows); err != nil {
 			return fmt.Errorf("column %s of %s: %w", r.Columns[i].Metric, r.Columns[i].Kind, err)
@@ -149,7 +156,7 @@ func (r *Run) check() error {
 	return nil
 }
 
-// checkRows holds offsets, instants and label sets to their order and their bounds, of the rows from one on.
+// checkRows holds offsets, instants and places in Sets to their order and their bounds, of the rows from one on.
 func (r *Run) checkRows(from int) error {
 	for _, at := range r.Times[from:] {
 		if uint64(at) >= telemetry.MaxMillis { // or below 0
@@ -164,13 +171,6 @@ func (r *Run) checkRows(from int) error {
 	for i := from; i < len(r.Labels); i++ {
 		if r.Labels[i] >= uint32(len(r.Sets)) {
 			return fmt.Errorf("label set %d of %d", r.Labels[i], len(r.Sets))
-		}
-	}
-	for _, set := range r.Sets {
-		for i, l := range set {
-			if !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) || (i > 0 && set[i-1].Name >= l.Name) {
-				return fmt.Errorf("label %q is not in order or not UTF-8", l.Name)
-			}
 		}
 	}
 	return nil
