@@ -2,7 +2,6 @@ package binning
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"sort"
@@ -179,29 +178,6 @@ func (b *Bin) Span() (from, to int64) {
 		from, to = min(from, x.time), max(to, x.time)
 	}
 	return from, to
-}
-
-// Columns returns every metric with every kind that it has values of; one may come more than once.
-func (b *Bin) Columns() iter.Seq2[string, telemetry.Kind] {
-	return func(yield func(string, telemetry.Kind) bool) {
-		var last *chunk.Schema
-		for i := range b.Blocks() {
-			if b.Blocks()[i].schema == last {
-				continue
-			}
-			last = b.Blocks()[i].schema
-			for metric, kind := range last.Columns() {
-				if !yield(metric, kind) {
-					return
-				}
-			}
-		}
-		for metric, kind := range b.open.Columns() {
-			if !yield(metric, kind) {
-				return
-			}
-		}
-	}
 }
 
 // Shelve puts the rows of blocks on a shelf, and returns how much memory that has freed, also when it fails in between.

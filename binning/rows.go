@@ -232,17 +232,6 @@ func (r *Rows) Span() (from, to int64) {
 	return from, to
 }
 
-// Columns returns every metric with every kind that it has values of, each once.
-func (r *Rows) Columns() iter.Seq2[string, telemetry.Kind] {
-	return func(yield func(string, telemetry.Kind) bool) {
-		for _, c := range r.distinct() {
-			if !yield(r.metrics[c.metric()], c.kind()) {
-				return
-			}
-		}
-	}
-}
-
 // distinct returns the columns of all rows, sorted, each once.
 func (r *Rows) distinct() []column {
 	var out []column

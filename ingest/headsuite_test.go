@@ -1,12 +1,10 @@
 package ingest_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -48,7 +46,6 @@ func runHeads(t *testing.T, open func(t *testing.T) headFixture) {
 		{"heads count what is stored", headCounts},
 		{"no row is ever nowhere", headUnknownTenant},
 		{"devices are listed without rows", headDevices},
-		{"the first devices", headFirstDevices},
 		{"a context that has ended", headEnded},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
@@ -469,61 +466,31 @@ func headDevices(t *testing.T, f headFixture) {
 	text := reading("m1", 50, 1, "a")
 	text.Fields = append(text.Fields, telemetry.Field{Metric: "b", Value: telemetry.TextValue("x")})
 	f.Take(0, reading("m1", 10, 1, "a"), text, reading("m1", 5, 1, "b"), reading("truck", 10, 1, "v"), other)
-	require.Equal(t, []string{"m1 5 50 a/float b/float b/text", "truck 10 10 v/float"},
-		deviceLines(t, f, store.ListRequest{Tenant: "acme"}))
-	require.Equal(t, []string{"truck 10 10 v/float"}, deviceLines(t, f, store.ListRequest{Tenant: "acme", Prefix: "tr"}))
-	require.Equal(t, []string{"m1 10 10 a/float"}, deviceLines(t, f, store.ListRequest{Tenant: "globex"}))
+	require.Equal(t, []string{"m1 5 50", "truck 10 10"}, deviceLines(t, f, store.ListRequest{Tenant: "acme"}))
+	some := store.ListRequest{Tenant: "acme", Devices: []string{"other", "truck"}}
+	require.Equal(t, []string{"truck 10 10"}, deviceLines(t, f, some))
+	require.Equal(t, []string{"m1 10 10"}, deviceLines(t, f, store.ListRequest{Tenant: "globex"}))
 	require.Empty(t, deviceLines(t, f, store.ListRequest{Tenant: "nobody"}))
 }
 
-// deviceLines returns a list of devices: id, first and last instant as ms of the day, columns.
-func deviceLines(t *testing.T, f headFixture, r store.ListRequest) []string {
+// deviceLines returns a list of devices: id, first and last instant as ms of the day.
+func deviceLines(t *testing.T, f headFixture, r store.ListRequest) (out []string) {
 	t.Helper()
 	held, err := f.Heads.Devices(t.Context(), r)
 	require.NoError(t, err)
-	type device struct {
-		first, last int64
-		columns     map[string]bool
-	}
-	devices := make(map[string]*device)
+	devices := make(map[string]telemetry.Range)
 	for _, h := range held {
-		d := devices[h.Device]
-		if d == nil {
-			d = &device{h.First, h.Last, make(map[string]bool)}
-			devices[h.Device] = d
+		d, known := devices[h.Device]
+		if !known {
+			d = telemetry.Range{From: h.First, To: h.Last}
 		}
-		d.first, d.last = min(d.first, h.First), max(d.last, h.Last)
-		for _, c := range h.Columns {
-			d.columns[c.Metric+"/"+c.Kind.String()] = true
-		}
+		devices[h.Device] = telemetry.Range{From: min(d.From, h.First), To: max(d.To, h.Last)}
 	}
-	var out []string
-	for _, id := range slices.SortedFunc(maps.Keys(devices), cmp.Compare[string]) {
+	for _, id := range slices.Sorted(maps.Keys(devices)) {
 		d := devices[id]
-		out = append(out, fmt.Sprintf("%s %d %d %s", id, d.first-headDay.Start(), d.last-headDay.Start(),
-			strings.Join(slices.Sorted(maps.Keys(d.columns)), " ")))
+		out = append(out, fmt.Sprintf("%s %d %d", id, d.From-headDay.Start(), d.To-headDay.Start()))
 	}
 	return out
-}
-
-func headFirstDevices(t *testing.T, f headFixture) {
-	var all []telemetry.Reading
-	for i := range 40 {
-		all = append(all, reading(fmt.Sprintf("m%02d", 39-i), int64(i), 1, "a"))
-	}
-	f.Take(0, all...)
-	for _, limit := range []int{1, 3, 39, 40, 41} {
-		held, err := f.Heads.Devices(t.Context(), store.ListRequest{Tenant: "acme", Prefix: "m", Limit: limit})
-		require.NoError(t, err)
-		var ids []string
-		for _, h := range held {
-			ids = append(ids, h.Device)
-		}
-		slices.Sort(ids)
-		for i := range min(limit, 40) {
-			require.Contains(t, ids, fmt.Sprintf("m%02d", i), "limit %d", limit)
-		}
-	}
 }
 
 func headEnded(t *testing.T, f headFixture) {

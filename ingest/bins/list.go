@@ -3,30 +3,19 @@ package bins
 import (
 	"binnacle/binning"
 	"binnacle/internal/store"
-	"slices"
-	"strings"
 )
 
-// ListDevices returns the devices of a tenant with rows that the worker holds, or with times that the catalog may lack;
-// the first ones by id if there is a limit. Anyone may call it at any time.
+// ListDevices returns the devices of a tenant with rows that the worker holds, or with times that the catalog may lack.
+// Anyone may call it at any time.
 func (b *Bins) ListDevices(req store.ListRequest) []store.HeadDevice {
 	_, all := b.headOf(store.HeadRequest{Tenant: req.Tenant, Range: binning.All, Devices: req.Devices}, nil)
-	listed := b.listed(all, req)
+	listed := b.listed(all)
 	out := make([]store.HeadDevice, len(listed))
 	for i, x := range listed {
-		d := store.HeadDevice{Device: x.id}
-		seen := make(map[store.HeadColumn]bool)
 		for k := range x.rows {
 			x.widen(TimesOfRows(&x.rows[k]))
-			for metric, kind := range x.rows[k].Columns() {
-				if c := (store.HeadColumn{Metric: metric, Kind: kind}); !seen[c] {
-					seen[c] = true
-					d.Columns = append(d.Columns, c)
-				}
-			}
 		}
-		d.First, d.Last = x.times.From, x.times.To
-		out[i] = d
+		out[i] = store.HeadDevice{Device: x.id, First: x.times.From, Last: x.times.To}
 	}
 	return out
 }
@@ -47,19 +36,8 @@ func (x *listedDevice) widen(times Span) {
 	x.times, x.timed = times, true
 }
 
-func (b *Bins) listed(all []*Device, req store.ListRequest) []*listedDevice {
-	var found []*Device
+func (b *Bins) listed(all []*Device) (out []*listedDevice) {
 	b.visitDevices(all, func(d *Device) {
-		if strings.HasPrefix(d.ID, req.Prefix) && (d.holdsRows() || d.TimesUnseen()) {
-			found = append(found, d)
-		}
-	})
-	if req.Limit > 0 && len(found) > req.Limit {
-		slices.SortFunc(found, func(a, b *Device) int { return strings.Compare(a.ID, b.ID) })
-		found = found[:req.Limit]
-	}
-	out := make([]*listedDevice, 0, len(found))
-	b.visitDevices(found, func(d *Device) {
 		x := &listedDevice{id: d.ID}
 		for _, p := range d.pieces(nil, binning.All) {
 			x.rows = append(x.rows, p.rows)
@@ -73,15 +51,6 @@ func (b *Bins) listed(all []*Device, req store.ListRequest) []*listedDevice {
 		}
 	})
 	return out
-}
-
-func (d *Device) holdsRows() bool {
-	for c := d.Chains; c != nil; c = c.Next {
-		if len(c.Linger) > 0 || c.Flight != nil || c.Bin.Readings() > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // CatalogPending returns what the catalog may not show yet of a tenant's devices. Anyone may call it at any time.

@@ -35,7 +35,7 @@ func TestBinsOfAllProcesses(t *testing.T) {
 	require.Len(t, all, 3)
 	require.Equal(t, strings.TrimPrefix(urls[0], "http://"), all[0].Process)
 	require.JSONEq(t, `{"topics":"acme"}`, string(all[0].Bins))
-	require.Regexp(t, "earlier version", all[1].Error)
+	require.Regexp(t, "404", all[1].Error)
 	require.Regexp(t, "not JSON", all[2].Error)
 	require.Empty(t, all[1].Bins)
 

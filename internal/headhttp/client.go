@@ -45,13 +45,6 @@ type Client struct {
 	receivers receivers
 }
 
-// owners are the owners of the bins at a target.
-type owners struct {
-	all []uint64
-	// stored reports whether the process counts stored chunks.
-	stored bool
-}
-
 var _ store.Heads = (*Client)(nil)
 
 // NewClient makes a Client. It sends nothing.
@@ -117,10 +110,9 @@ func (c *Client) heads(ctx context.Context, target string,
 	}
 	in, err := c.ask(ctx, target+headsPath, q, headers...)
 	if err != nil {
-		c.owners.Delete(target) // a downgraded process may refuse known bins
 		return nil, err
 	}
-	s := &rowStream{in: in, ctx: ctx, span: q.Range, passed: -1, schemas: binning.NewSchemas()}
+	s := &rowStream{in: in, span: q.Range, passed: -1, schemas: binning.NewSchemas()}
 	defer func() {
 		if err != nil && len(heads) == 0 {
 			in.close()
@@ -174,36 +166,19 @@ func (c *Client) heads(ctx context.Context, target string,
 	}
 }
 
-// knownAt returns the known bins of the owners at a target. A process that does not answer bins would not understand
-// it, nor counts one that does not answer them.
-func (c *Client) knownAt(target string, all []store.HeadKnown) (out []store.HeadKnown) {
-	if v, ok := c.owners.Load(target); ok {
-		here := v.(owners)
-		for _, k := range all {
-			if !here.stored {
-				k.Stored = 0
-			}
-			if slices.Contains(here.all, k.Owner) {
-				out = append(out, k)
-			}
-		}
-	}
-	return out
+// knownAt returns the known bins of the owners at a target: another process has no use for them.
+func (c *Client) knownAt(target string, all []store.HeadKnown) []store.HeadKnown {
+	owners, _ := c.owners.Load(target)
+	here, _ := owners.([]uint64)
+	return slices.DeleteFunc(slices.Clone(all), func(k store.HeadKnown) bool { return !slices.Contains(here, k.Owner) })
 }
 
 func (c *Client) setOwners(target string, heads []store.PartitionHead) {
-	here := owners{stored: true}
+	var here []uint64
 	for i := range heads {
-		if heads[i].Owner != 0 {
-			here.all = append(here.all, heads[i].Owner)
-			here.stored = here.stored && heads[i].Stored != nil
-		}
+		here = append(here, heads[i].Owner)
 	}
-	if here.all != nil {
-		c.owners.Store(target, here)
-	} else {
-		c.owners.Delete(target)
-	}
+	c.owners.Store(target, here)
 }
 
 func (c *Client) devices(ctx context.Context, target string, q store.ListRequest) (out []store.HeadDevice, err error) {
@@ -380,7 +355,6 @@ func (a *answer) close() {
 // rowStream has the rows of all partitions of one answer, one partition after another.
 type rowStream struct {
 	in         *answer
-	ctx        context.Context
 	span       telemetry.Range
 	partitions int
 	missing    error

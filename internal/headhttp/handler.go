@@ -202,11 +202,15 @@ func rows(ctx context.Context, out *sender, heads []store.PartitionHead) error {
 }
 
 func (cfg HandlerConfig) devices(x *exchange) error {
-	var q store.ListRequest
+	var q struct {
+		store.ListRequest
+		Prefix string // earlier releases send it, and Limit, empty
+		Limit  int
+	}
 	if err := x.body(&q); err != nil {
 		return err
 	}
-	devices, missing := cfg.Heads.Devices(x.r.Context(), q)
+	devices, missing := cfg.Heads.Devices(x.r.Context(), q.ListRequest)
 	x.begin()
 	for i := range devices {
 		_ = x.out.send(deviceKind, func(m *message) { m.device(&devices[i]) })
@@ -283,8 +287,6 @@ func (c *Client) bins(ctx context.Context, url string, into *json.RawMessage) er
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBins+1))
 	switch {
-	case resp.StatusCode == http.StatusNotFound:
-		return errors.New("it is of an earlier version, which does not report what it holds")
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("%s: %.512s", resp.Status, strings.TrimSpace(string(body)))
 	case err != nil:

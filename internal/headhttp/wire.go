@@ -105,11 +105,13 @@ func (m *message) deferrals(waits *[]store.HeadDeferral) {
 	})
 }
 
+// device has a list of columns, which earlier releases fill and nobody reads.
 func (m *message) device(d *store.HeadDevice) {
 	m.Text(&d.Device)
 	bytesread.Int(&m.Codec, &d.First)
 	bytesread.Int(&m.Codec, &d.Last)
-	bytesread.List(m.Of(2), &d.Columns, func(c *store.HeadColumn) {
+	var columns []chunk.Column
+	bytesread.List(m.Of(2), &columns, func(c *chunk.Column) {
 		m.Text(&c.Metric)
 		m.kind(&c.Kind)
 	})

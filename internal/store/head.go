@@ -205,26 +205,16 @@ func (w HeadDeferral) String() string {
 	return fmt.Sprintf("%s from offset %d on wait for the limit %s", of, w.From, w.Limit)
 }
 
-// ListRequest asks for the devices of a tenant that have rows in memory, the first ones by id.
+// ListRequest asks for the devices of a tenant that have rows in memory.
 type ListRequest struct {
-	Tenant string
-	// Prefix selects devices by the beginning of their id.
-	Prefix  string
+	Tenant  string
 	Devices []string `json:",omitempty"` // only these; nil: all
-	Limit   int      // 0: all
 }
 
 // HeadDevice is a device that has rows in memory, without the rows.
 type HeadDevice struct {
 	Device      string
-	Columns     []HeadColumn // each once, in no order
-	First, Last int64        // least and greatest event time of the rows, ms since 1970 UTC
-}
-
-// HeadColumn is a metric that has values of a kind.
-type HeadColumn struct {
-	Metric string
-	Kind   telemetry.Kind
+	First, Last int64 // least and greatest event time of the rows, ms since 1970 UTC
 }
 
 // HeadUpdates has the properties of a tenant's devices that the catalog may not show yet: whatever was known of a
@@ -254,8 +244,8 @@ type Heads interface {
 	// may be missing; the answered ones are right.
 	Heads(ctx context.Context, r HeadRequest) ([]PartitionHead, error)
 
-	// Devices lists devices, in no order; one may stand more than once, with different rows. With a limit each of the
-	// first Limit ones by id is in the answer. It makes no rows. With an error some may be missing.
+	// Devices lists devices, in no order; one may stand more than once, with different rows. It makes no rows. With an
+	// error some may be missing.
 	Devices(ctx context.Context, r ListRequest) ([]HeadDevice, error)
 
 	// CatalogUpdates returns what the catalog may not show yet. With an error some may be missing.

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -419,7 +418,7 @@ func (b *bin) behind(offset int64) []Record {
 	return slices.DeleteFunc(slices.Clone(b.records), func(x Record) bool { return x.Position.Offset <= offset })
 }
 
-// Devices implements store.Heads, without its limits.
+// Devices implements store.Heads.
 func (h *Heads) Devices(ctx context.Context, r store.ListRequest) ([]store.HeadDevice, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -429,15 +428,11 @@ func (h *Heads) Devices(ctx context.Context, r store.ListRequest) ([]store.HeadD
 	var out []store.HeadDevice
 	for _, x := range h.heads {
 		for _, b := range x.bins {
-			if b.tenant != r.Tenant || !strings.HasPrefix(b.device, r.Prefix) ||
-				r.Devices != nil && !slices.Contains(r.Devices, b.device) {
+			if b.tenant != r.Tenant || r.Devices != nil && !slices.Contains(r.Devices, b.device) {
 				continue
 			}
 			d := store.HeadDevice{Device: b.device}
 			d.First, d.Last = b.rows.Span()
-			for metric, kind := range b.rows.Columns() {
-				d.Columns = append(d.Columns, store.HeadColumn{Metric: metric, Kind: kind})
-			}
 			out = append(out, d)
 		}
 	}
@@ -476,11 +471,11 @@ func (h *Heads) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUp
 func entryOf(b bin) catalog.Entry {
 	e := catalog.Entry{Device: b.device}
 	e.First, e.Last = b.rows.Span()
-	for metric, kind := range b.rows.Columns() {
-		e.Metrics = append(e.Metrics, catalog.Metric{Name: metric, Kind: kind})
-	}
 	for _, g := range b.rows.Frame(telemetry.Range{To: telemetry.MaxMillis}, nil).Groups {
 		e.Labels = append(e.Labels, g.Labels...)
+		for i := range g.Columns {
+			e.Metrics = append(e.Metrics, catalog.Metric{Name: g.Columns[i].Metric, Kind: g.Columns[i].Kind})
+		}
 	}
 	e.Normalize()
 	return e
