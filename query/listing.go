@@ -20,10 +20,11 @@ import (
 
 // Device is one device of a tenant as the catalog has it, joined with what the heads hold of it.
 type Device struct {
-	Device      string
-	Tags        telemetry.Labels
-	Metrics     []string // sorted
-	First, Last int64    // least and greatest event time seen, ms since 1970 UTC
+	Device  string            `json:"device"`
+	Tags    map[string]string `json:"tags"`
+	Metrics []string          `json:"metrics"` // sorted
+	First   int64             `json:"first"`   // least and greatest event time seen, ms since 1970 UTC
+	Last    int64             `json:"last"`
 }
 
 // Metric is one metric of a tenant over all its devices.
@@ -59,10 +60,9 @@ func (q *Querier) Devices(ctx context.Context, s Search) (out []Device, list Lis
 		return err
 	})
 	for i := range entries {
-		e := &entries[i]
-		out = append(out, Device{
-			Device: e.Device, Tags: e.TagLabels(), Metrics: e.MetricNames(), First: e.First, Last: e.Last,
-		})
+		e, tags := &entries[i], map[string]string{}
+		maps.Copy(tags, e.TagLabels().Map())
+		out = append(out, Device{e.Device, tags, e.MetricNames(), e.First, e.Last})
 	}
 	return out, list, err
 }

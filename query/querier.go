@@ -85,12 +85,8 @@ func (c Config) withDefaults() Config {
 
 // Validate reports every setting that is out of bounds, by the name of its flag.
 func (c Config) Validate() error {
-	var errs []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var faults settings.Faults
+	check := faults.Check
 	check(c.Fanout > 0, "--query-fanout %d is not above 0", c.Fanout)
 	check(c.MemoryBytes > 0, "--query-memory-mb %d is not above 0", c.MemoryBytes>>20)
 	check(c.TotalMemoryBytes >= c.MemoryBytes, "--queries-memory-mb %d: one query alone may hold %d",
@@ -104,19 +100,17 @@ func (c Config) Validate() error {
 	check(c.Queriers > 0, "--queriers %d is not above 0", c.Queriers)
 	check(c.Timeout > 0, "--query-timeout %s is not above 0", c.Timeout)
 	check(c.QueueTimeout > 0, "--queue-timeout %s is not above 0", c.QueueTimeout)
-	return errors.Join(errs...)
+	return faults.Err()
 }
 
 // missing reports every dependency that is not set.
 func (c Config) missing() error {
-	var errs []error
+	var faults settings.Faults
 	for name, is := range map[string]bool{"Reader": c.Reader != nil, "Heads": c.Heads != nil,
 		"Directory": c.Directory != nil, "Catalog": c.Catalog != nil} {
-		if !is {
-			errs = append(errs, fmt.Errorf("query: %s is missing", name))
-		}
+		faults.Check(is, "query: %s is missing", name)
 	}
-	return errors.Join(errs...)
+	return faults.Err()
 }
 
 // Querier answers queries. It is safe for any number of callers and starts nothing that outlives a call.

@@ -35,9 +35,8 @@ type KeySum struct {
 // over their slot.
 func OnPartitions(g Grid, expected []Expected, ranges []epk.Range) []Partition {
 	out := make([]Partition, len(ranges))
-	columns := make([][]float64, len(ranges))
 	for i, r := range ranges {
-		out[i].Range, columns[i] = r, make([]float64, g.Columns)
+		out[i].Range = r
 	}
 	for i := range g.Rows {
 		row := &g.Rows[i]
@@ -49,9 +48,6 @@ func OnPartitions(g Grid, expected []Expected, ranges []epk.Range) []Partition {
 			share := total.times(part)
 			out[p].Sum.Add(&share)
 			out[p].Keys = append(out[p].Keys, KeySum{row.Key, share})
-			for c := range row.Amounts {
-				columns[p][c] += part * row.Amounts[c].Total()
-			}
 		}
 	}
 	for _, e := range expected {
@@ -61,9 +57,9 @@ func OnPartitions(g Grid, expected []Expected, ranges []epk.Range) []Partition {
 			}
 		}
 	}
-	for p := range out {
+	for p, columns := range ByPartition(g, ranges) {
 		if g.Columns > 0 {
-			out[p].Busiest = slices.Max(columns[p])
+			out[p].Busiest = slices.Max(columns)
 		}
 		slices.SortStableFunc(out[p].Keys, func(a, b KeySum) int { return cmp.Compare(b.Total(), a.Total()) })
 	}
@@ -112,7 +108,7 @@ func partsOf(k Key, ranges []epk.Range) []float64 {
 	if k.Shard == "" {
 		from, to := float64(k.Slot)/sharding.Slots, float64(k.Slot+1)/sharding.Slots
 		for i, r := range ranges {
-			parts[i] = max(0, min(to, point(r.Max))-max(from, point(r.Min)))
+			parts[i] = max(0, min(to, Point(r.Max))-max(from, Point(r.Min)))
 			sum += parts[i]
 		}
 	} else {
@@ -133,8 +129,8 @@ func partsOf(k Key, ranges []epk.Range) []float64 {
 	return parts
 }
 
-// point returns where an effective partition key lies in the space, 0 to 1.
-func point(key string) float64 {
+// Point returns where an effective partition key lies in the space, 0 to 1.
+func Point(key string) float64 {
 	if key == epk.Max {
 		return 1
 	}

@@ -112,7 +112,7 @@ type explainedRead struct {
 	To        string        `json:"to"`
 	How       string        `json:"how"`
 	Estimated estimated     `json:"estimated"`
-	Charged   stats         `json:"charged"`
+	Charged   query.Stats   `json:"charged"`
 	Scans     []explainScan `json:"scans"`
 	Rollups   []explainScan `json:"rollups,omitempty"`
 	Shown     []explainDay  `json:"shown,omitempty"`
@@ -166,29 +166,31 @@ func writeExplanation(w http.ResponseWriter, reads []query.Explained, took time.
 
 func explainedReadOf(r *query.Explained) explainedRead {
 	out := explainedRead{
-		Devices: r.Devices, Metrics: r.Metrics, How: rollupSummary(r), Charged: statsOf(r.Stats),
+		Devices: r.Devices, Metrics: r.Metrics, How: rollupSummary(r), Charged: rounded(r.Stats),
 		Estimated: estimated{round(r.Estimate.RequestUnits), round(r.Estimate.Documents), r.Estimate.Scans,
 			r.Estimate.Guessed},
 		Scans: make([]explainScan, len(r.Scans)),
 	}
 	out.From, out.To = instant(r.Range.From), instant(r.Range.To)
 	for i, s := range r.Scans {
-		x := explainScan{Operation: "scan", Container: s.Container, TenantShard: s.TenantShard, Device: s.Device,
-			Devices: s.Named, From: instant(s.Range.From), To: instant(s.Range.To), Documents: s.Documents,
-			RequestUnits: round(s.RequestUnits)}
-		if s.Since > 0 {
-			x.StoredSince = instant(s.Since * 1000)
-		}
-		out.Scans[i] = x
+		out.Scans[i] = explainScanOf("scan", &s)
 	}
-	for _, l := range r.RollupScans {
-		out.Rollups = append(out.Rollups, explainScan{Operation: "rollup_scan", Container: l.Container,
-			TenantShard: l.TenantShard, Rollup: l.Name, From: instant(l.Range.From), To: instant(l.Range.To),
-			Documents: l.Documents, RequestUnits: round(l.RequestUnits)})
+	for _, s := range r.RollupScans {
+		out.Rollups = append(out.Rollups, explainScanOf("rollup_scan", &s))
 	}
 	for _, d := range r.Covered {
 		out.Shown = append(out.Shown, explainDay{d.TenantShard, d.Day.String(), instant(d.Range.From), instant(d.Range.To),
 			instant(d.AsOf * 1000), d.Raw})
+	}
+	return out
+}
+
+func explainScanOf(operation string, s *query.ScanExplained) explainScan {
+	out := explainScan{Operation: operation, Container: s.Container, TenantShard: s.TenantShard, Rollup: s.Rollup,
+		Device: s.Device, Devices: s.Named, From: instant(s.Range.From), To: instant(s.Range.To), Documents: s.Documents,
+		RequestUnits: round(s.RequestUnits)}
+	if s.Since > 0 {
+		out.StoredSince = instant(s.Since * 1000)
 	}
 	return out
 }

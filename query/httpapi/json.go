@@ -114,13 +114,13 @@ func (j *jsonRows) end(r query.Result) error {
 // endWithMembers ends an object, which has a list so far, with the members that describe the answer.
 func (w *response) endWithMembers(b []byte, r query.Result, next string) error {
 	tail, err := json.Marshal(struct {
-		Truncated  bool     `json:"truncated"`
-		Next       string   `json:"next,omitempty"`
-		Complete   bool     `json:"complete"`
-		Incomplete []string `json:"incomplete,omitempty"`
-		Warnings   []string `json:"warnings,omitempty"`
-		Stats      stats    `json:"stats"`
-	}{r.Truncated, next, r.Complete, r.Incomplete, r.Hints, statsOf(r.Stats)})
+		Truncated  bool        `json:"truncated"`
+		Next       string      `json:"next,omitempty"`
+		Complete   bool        `json:"complete"`
+		Incomplete []string    `json:"incomplete,omitempty"`
+		Warnings   []string    `json:"warnings,omitempty"`
+		Stats      query.Stats `json:"stats"`
+	}{r.Truncated, next, r.Complete, r.Incomplete, r.Hints, rounded(r.Stats)})
 	if err != nil {
 		return fmt.Errorf("encode stats: %w", err)
 	}

@@ -26,15 +26,6 @@ var (
 	cardinalityParameters = []string{"prefix", "match", "limit", "timeout"}
 )
 
-// device is query.Device on the wire.
-type device struct {
-	Device  string            `json:"device"`
-	Tags    map[string]string `json:"tags"`
-	Metrics []string          `json:"metrics"`
-	First   int64             `json:"first"`
-	Last    int64             `json:"last"`
-}
-
 // matcherForm is the spelling of a condition: what of, how, and a value.
 var matcherForm = regexp.MustCompile(`(?s)^(.+?)(=~|!~|!=|=)(.*)$`)
 
@@ -104,28 +95,16 @@ func (a *api) devices(w *response, r *http.Request, tenant string) error {
 	if err != nil {
 		return err
 	}
-	out := make([]device, len(found))
-	for i, d := range found {
-		out[i] = deviceOf(d)
-	}
 	next := ""
 	if list.Truncated {
-		next = out[len(out)-1].Device
+		next = found[len(found)-1].Device
 	}
 	return encode(w, struct {
-		Devices    []device `json:"devices"`
-		Truncated  bool     `json:"truncated"`
-		Next       string   `json:"next,omitempty"`
-		Incomplete []string `json:"incomplete,omitempty"`
-	}{out, list.Truncated, next, list.Incomplete})
-}
-
-func deviceOf(d query.Device) device {
-	tags := d.Tags.Map()
-	if tags == nil {
-		tags = map[string]string{}
-	}
-	return device{d.Device, tags, orEmpty(d.Metrics), d.First, d.Last}
+		Devices    []query.Device `json:"devices"`
+		Truncated  bool           `json:"truncated"`
+		Next       string         `json:"next,omitempty"`
+		Incomplete []string       `json:"incomplete,omitempty"`
+	}{orEmpty(found), list.Truncated, next, list.Incomplete})
 }
 
 func (a *api) metrics(w *response, r *http.Request, tenant string) error {

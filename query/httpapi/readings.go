@@ -160,28 +160,17 @@ func appendTime(b []byte, ms int64) []byte {
 	return time.UnixMilli(ms).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
 }
 
-// stats is query.Stats on the wire.
-type stats struct {
-	RequestUnits  float64 `json:"request_units"`
-	Documents     int     `json:"documents"`
-	Keys          int     `json:"keys"`
-	Containers    int     `json:"containers"`
-	HeadRows      int     `json:"head_rows"`
-	Cached        int     `json:"cached,omitempty"`
-	Rollups       int     `json:"rollups,omitempty"`
-	RollupsCached int     `json:"rollups_cached,omitempty"`
-}
-
-func statsOf(s query.Stats) stats {
-	return stats{round(s.RequestUnits), s.Documents, s.Keys, s.Containers, s.HeadRows, s.Cached, s.Rollups,
-		s.RollupsCached}
+// rounded returns what an answer has cost without the noise of sums of hundredths.
+func rounded(s query.Stats) query.Stats {
+	s.RequestUnits = round(s.RequestUnits)
+	return s
 }
 
 // StatsHeader has the stats of an answer that has no room for them in its body.
 const StatsHeader = "Binnacle-Stats"
 
 // StatsJSON returns the cost of an answer as JSON.
-func StatsJSON(s query.Stats) ([]byte, error) { return json.Marshal(statsOf(s)) }
+func StatsJSON(s query.Stats) ([]byte, error) { return json.Marshal(rounded(s)) }
 
 // The trailers of formats that have no room for them in the body.
 const (

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/base64"
 	"net/http"
 
 	"binnacle/internal/settings"
@@ -24,31 +23,6 @@ const (
 )
 
 var rejectedParameters = []string{"reason", "device", "from", "to", "samples"}
-
-// rejection is rejected.Group on the wire.
-type rejection struct {
-	Reason  string   `json:"reason"`
-	Count   int      `json:"count"`
-	First   int64    `json:"first"`
-	Last    int64    `json:"last"`
-	Samples []sample `json:"samples"`
-}
-
-// sample is rejected.Sample on the wire.
-type sample struct {
-	Topic     string `json:"topic"`
-	Partition int32  `json:"partition"`
-	Offset    int64  `json:"offset"`
-	Index     int32  `json:"index"`
-	At        int64  `json:"at"`
-	Tenant    string `json:"tenant,omitempty"` // for operators
-	Device    string `json:"device,omitempty"`
-	TS        *int64 `json:"ts,omitempty"`
-	Detail    string `json:"detail,omitempty"`
-	Payload   string `json:"payload"`
-	Base64    bool   `json:"base64,omitempty"` // the payload is no text, and base64 here
-	Cut       bool   `json:"cut,omitempty"`
-}
 
 // admit runs what a tenant asks of more than the querier; operators are not held to any tenant's limits.
 func (a *api) admit(ctx context.Context, tenant string, run func(context.Context) error) error {
@@ -85,33 +59,7 @@ func (a *api) rejected(w *response, r *http.Request, tenant string) error {
 	if err := a.admit(r.Context(), tenant, look); err != nil {
 		return err
 	}
-	out := make([]rejection, len(found.Groups))
-	for i, g := range found.Groups {
-		out[i] = rejection{string(g.Reason), g.Count, g.First, g.Last, make([]sample, len(g.Samples))}
-		for k := range g.Samples {
-			out[i].Samples[k] = sampleOf(&g.Samples[k], tenant == "")
-		}
-	}
-	return encode(w, struct {
-		Rejected   []rejection `json:"rejected"`
-		Complete   bool        `json:"complete"`
-		Incomplete string      `json:"incomplete,omitempty"`
-	}{out, found.Complete, found.Incomplete})
-}
-
-func sampleOf(s *rejected.Sample, named bool) sample {
-	out := sample{Topic: s.Topic, Partition: s.Partition, Offset: s.Offset, Index: s.Index, At: s.At, Device: s.Device,
-		Detail: s.Detail, Payload: s.Payload, Cut: s.Truncated}
-	if named {
-		out.Tenant = s.Tenant
-	}
-	if s.Time >= 0 {
-		out.TS = &s.Time
-	}
-	if !s.Text() {
-		out.Payload, out.Base64 = base64.StdEncoding.EncodeToString([]byte(s.Payload)), true
-	}
-	return out
+	return encode(w, found)
 }
 
 // AllRejected answers for all tenants, and for dead letters without a tenant. Only operators may reach it.

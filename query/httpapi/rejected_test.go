@@ -21,9 +21,10 @@ import (
 type refusals struct{}
 
 func (refusals) Rejected(q rejected.Request) rejected.Answer {
-	nobodys := rejected.Sample{Topic: "telemetry", Offset: 3, Index: -1, At: noon.UnixMilli(), Time: -1, Payload: "\xff"}
-	temp := rejected.Sample{Topic: "telemetry", Partition: 1, Offset: 2, At: noon.UnixMilli(), Time: 1_000_000,
-		Tenant: "acme",
+	nobodys := rejected.Sample{Topic: "telemetry", Offset: 3, Index: -1, At: noon.UnixMilli(), Payload: "/w==",
+		Base64: true}
+	at := int64(1_000_000)
+	temp := rejected.Sample{Topic: "telemetry", Partition: 1, Offset: 2, At: noon.UnixMilli(), Time: &at,
 		Device: "m1", Detail: "why", Payload: `{"temp":1}`, Truncated: true}
 	a := rejected.Answer{Complete: q.Range.From > 0, Incomplete: "a reason"}
 	if a.Complete {
@@ -31,6 +32,7 @@ func (refusals) Rejected(q rejected.Request) rejected.Answer {
 	}
 	switch q.Tenant {
 	case "":
+		temp.Tenant = "acme"
 		a.Groups = []rejected.Group{{Reason: decode.Undecodable, Count: 1, Samples: []rejected.Sample{nobodys, temp}}}
 	case "acme":
 		a.Groups = []rejected.Group{{Reason: decode.Past, Count: q.Samples, First: q.Range.From, Last: q.Range.To,

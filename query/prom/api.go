@@ -61,12 +61,6 @@ func New(cfg Config) (http.Handler, error) {
 	if cfg.Querier == nil {
 		return nil, errors.New("prom: Querier is missing")
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
 	if cfg.Gate == nil {
 		var err error
 		if cfg.Gate, err = access.New(access.Config{Proxies: access.Loopback}); err != nil {

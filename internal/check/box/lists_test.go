@@ -166,7 +166,7 @@ func (q *querier) listNames(ctx context.Context, tenant string) (wrong string) {
 func compareDevices(devices []query.Device, want map[string]listed, isExact bool) string {
 	for _, d := range devices {
 		w := want[d.Device]
-		if !slices.Equal(w.metrics, d.Metrics) || !slices.Equal(w.tags, d.Tags) || d.First < w.first || d.Last > w.last ||
+		if !slices.Equal(w.metrics, d.Metrics) || !maps.Equal(w.tags.Map(), d.Tags) || d.First < w.first || d.Last > w.last ||
 			isExact && (d.First > w.first || d.Last < w.last) {
 			return fmt.Sprintf("%+v instead of %+v", d, w)
 		}

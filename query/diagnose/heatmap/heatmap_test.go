@@ -43,7 +43,7 @@ func load(r *rand.Rand, keys, columns int) heat.Grid {
 func columnSums(m heatmap.Map) []float64 {
 	sums := make([]float64, m.Columns)
 	for _, l := range m.Rows {
-		for c, v := range l.Values {
+		for c, v := range l.Sums {
 			sums[c] += v
 		}
 	}
@@ -100,7 +100,7 @@ func TestCompactionLeavesTheHottestAlone(t *testing.T) {
 	g := load(r, 200, 10)
 	g.Rows[33].Amounts[5].RUs[0] = 1e9
 	m := heatmap.New(heatmap.Input{Kind: heatmap.RUs, Grid: g, Ranges: epk.Split(2), Now: 1 << 50, Rows: 12})
-	i := slices.IndexFunc(m.Rows, func(l heatmap.Line) bool { return l.First == g.Rows[33].Shard })
+	i := slices.IndexFunc(m.Rows, func(l heatmap.Row) bool { return l.First == g.Rows[33].Shard })
 	require.GreaterOrEqual(t, i, 0)
 	require.Equal(t, 1, m.Rows[i].Keys)
 	require.Contains(t, m.Findings[0], "times the mean")
@@ -147,7 +147,7 @@ func TestTheForecastIsBeyondNow(t *testing.T) {
 	m := heatmap.New(heatmap.Input{Kind: heatmap.RUs, Grid: g, Forecast: f, Ranges: epk.Split(3), Now: f.At, Rows: 10})
 	require.Equal(t, 6, m.Now)
 	want := []float64{1000, 1000, 1000, 1000, 1000, 1000, 15, 15, 10, 10, 10, 10, 20, 20, 20, 20}
-	require.Equal(t, want, m.Rows[0].Values)
+	require.Equal(t, want, m.Rows[0].Sums)
 }
 
 // source is a Source of one grid.

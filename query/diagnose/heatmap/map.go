@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"binnacle/ingest/queue"
@@ -38,7 +37,7 @@ type Map struct {
 	Columns   int         `json:"columns"`
 	Now       int         `json:"now"` // first column that is a forecast; Columns for none
 	Ranges    []Partition `json:"ranges"`
-	Rows      []Line      `json:"rows"`
+	Rows      []Row       `json:"rows"`
 	Keys      int         `json:"keys"`    // before they were compacted
 	Folded    int         `json:"folded"`  // keys that processes counted together by slot
 	Lost      float64     `json:"lostRUs"` // RU that could not be written, and are in no row
@@ -53,16 +52,6 @@ type Partition struct {
 	Start float64 `json:"start"` // place in the space of the hash, 0 to 1
 	End   float64 `json:"end"`
 	Sum   float64 `json:"sum"` // RU of the time shown, up to now
-}
-
-// Line is a row on the wire.
-type Line struct {
-	First  string    `json:"first,omitempty"`
-	Last   string    `json:"last,omitempty"`
-	Keys   int       `json:"keys"`
-	Range  int       `json:"range"`
-	At     float64   `json:"at"`
-	Values []float64 `json:"values"` // one for each column
 }
 
 // Mark is drawn over the map: a split that this process has seen, or the first day of an epoch.
@@ -86,25 +75,24 @@ type Input struct {
 // New makes a map.
 func New(in Input) Map {
 	m := Map{Container: in.Grid.Container, Kind: in.Kind, From: in.Grid.From, Step: in.Grid.Step, Columns: in.Grid.Columns,
-		Folded: in.Grid.Folded, Lost: in.Grid.Lost, Marks: in.Marks, Rows: []Line{}, Findings: []string{}}
+		Folded: in.Grid.Folded, Lost: in.Grid.Lost, Marks: in.Marks, Rows: []Row{}, Findings: []string{}}
 	m.Now = int(min(int64(m.Columns), max(0, (in.Now-m.From+m.Step-1)/m.Step)))
 	if in.Kind != RUs { // only RU are forecast
 		m.Now = m.Columns
 	}
 	for _, r := range in.Ranges {
-		m.Ranges = append(m.Ranges, Partition{Min: r.Min, Max: r.Max, Start: fraction(r.Min), End: fraction(r.Max)})
+		m.Ranges = append(m.Ranges, Partition{Min: r.Min, Max: r.Max, Start: heat.Point(r.Min), End: heat.Point(r.Max)})
 	}
 	rows := m.rows(in)
 	m.Keys = len(rows)
 	for _, r := range Compact(rows, in.Rows) {
-		l := Line{r.First, r.Last, r.Keys, r.Range, r.At, r.Sums}
-		for i, v := range l.Values {
-			l.Values[i] = math.Round(1000*v) / 1000
+		for i, v := range r.Sums {
+			r.Sums[i] = math.Round(1000*v) / 1000
 			if i < m.Now {
 				m.Ranges[r.Range].Sum += v
 			}
 		}
-		m.Rows = append(m.Rows, l)
+		m.Rows = append(m.Rows, r)
 	}
 	m.find(rows)
 	if m.Marks == nil {
@@ -168,7 +156,7 @@ func (m *Map) expect(values []float64, f heat.Forecast, c *heat.Expected) {
 func (m *Map) placed(k heat.Key, values []float64) (rows []Row) {
 	if k.Shard != "" {
 		hash := epk.MultiHash(epk.String(k.Shard))
-		at := fraction(hash)
+		at := heat.Point(hash)
 		return []Row{{First: k.Shard, Last: k.Shard, Keys: 1, Range: m.rangeAt(at), At: at, Sums: values}}
 	}
 	start, end := float64(k.Slot)/sharding.Slots, float64(k.Slot+1)/sharding.Slots
@@ -195,22 +183,6 @@ func (m *Map) rangeAt(at float64) int {
 		return i
 	}
 	return max(0, i-1)
-}
-
-// digits is how much of a key fraction reads: 52 bits of its first level.
-const digits = 13
-
-// fraction returns where an effective partition key lies in the space, 0 to 1.
-func fraction(key string) float64 {
-	if key == epk.Max {
-		return 1
-	}
-	text := (key + strings.Repeat("0", digits))[:digits]
-	n, err := strconv.ParseUint(text, 16, 64)
-	if err != nil {
-		return 0
-	}
-	return math.Min(1, float64(n)/float64(uint64(1)<<(4*digits-2))) // the two highest bits are always zero
 }
 
 // find describes in words what is unusual, the most important first.
@@ -262,12 +234,12 @@ func (m *Map) find(rows []Row) {
 
 // Row is the heat of keys that are neighbours in the hash: at first one key, after Compact maybe several.
 type Row struct {
-	First string    // the first key; "" for keys without a name
-	Last  string    // the last key, First where there is one
-	Keys  int       // how many
-	Range int       // physical partition, an index into the map's
-	At    float64   // where the first key lies in the space of the hash, 0 to 1
-	Sums  []float64 // one for each column
+	First string    `json:"first,omitempty"` // the first key; "" for keys without a name
+	Last  string    `json:"last,omitempty"`  // the last key, First where there is one
+	Keys  int       `json:"keys"`            // how many
+	Range int       `json:"range"`           // physical partition, an index into the map's
+	At    float64   `json:"at"`              // where the first key lies in the space of the hash, 0 to 1
+	Sums  []float64 `json:"values"`          // one for each column
 }
 
 func (r *Row) total() (sum float64) {

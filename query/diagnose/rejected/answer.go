@@ -2,6 +2,7 @@ package rejected
 
 import (
 	"cmp"
+	"encoding/base64"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -20,41 +21,43 @@ type Request struct {
 	Samples int             // how many of the newest to return for each reason
 }
 
-// Answer is the refused readings that a request asks for.
+// Answer is the refused readings that a request asks for, as the API answers them.
 type Answer struct {
-	Groups     []Group // one for each reason
-	Complete   bool    // all that was refused in the range is in it
-	Incomplete string  // why not
+	Groups     []Group `json:"rejected"`             // one for each reason
+	Complete   bool    `json:"complete"`             // all that was refused in the range is in it
+	Incomplete string  `json:"incomplete,omitempty"` // why not
 }
 
 // Group is the refused readings of one reason.
 type Group struct {
-	Reason      decode.Reason
-	Count       int
-	First, Last int64 // times of the first and last refusal, ms
-	Samples     []Sample
+	Reason  decode.Reason `json:"reason"`
+	Count   int           `json:"count"`
+	First   int64         `json:"first"` // times of the first and last refusal, ms
+	Last    int64         `json:"last"`
+	Samples []Sample      `json:"samples"`
 }
 
 // Sample is one of them.
 type Sample struct {
-	Topic     string
-	Partition int32
-	Offset    int64
-	Index     int32
-	At        int64 // time of the refusal, ms
-	Time      int64 // event time, ms; -1 is not known
-	Tenant    string
-	Device    string
-	Detail    string
-	Payload   string
-	Truncated bool // there is more of the payload
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+	Index     int32  `json:"index"`
+	At        int64  `json:"at"`               // time of the refusal, ms
+	Tenant    string `json:"tenant,omitempty"` // for operators
+	Device    string `json:"device,omitempty"`
+	Time      *int64 `json:"ts,omitempty"` // event time, ms; nil is not known
+	Detail    string `json:"detail,omitempty"`
+	Payload   string `json:"payload"`
+	Base64    bool   `json:"base64,omitempty"` // the payload is no text, and base64 here
+	Truncated bool   `json:"cut,omitempty"`    // there is more of the payload
 }
 
 // Rejected answers a request from memory.
 func (x *Index) Rejected(q Request) Answer {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var a Answer
+	a := Answer{Groups: []Group{}}
 	at := map[decode.Reason]*Group{}
 	for i := len(x.entries) - 1; i >= 0; i-- {
 		e := &x.entries[i]
@@ -63,13 +66,13 @@ func (x *Index) Rejected(q Request) Answer {
 		}
 		g := at[e.reason]
 		if g == nil {
-			g = &Group{Reason: e.reason, First: e.at, Last: e.at}
+			g = &Group{Reason: e.reason, First: e.at, Last: e.at, Samples: []Sample{}}
 			at[e.reason] = g
 		}
 		g.Count += e.count
 		g.First, g.Last = min(g.First, e.at), max(g.Last, e.at)
 		if e.count == 1 && len(g.Samples) < q.Samples {
-			g.Samples = append(g.Samples, x.sample(e))
+			g.Samples = append(g.Samples, e.sample(q.Tenant == ""))
 		}
 	}
 	for _, g := range at {
@@ -120,13 +123,20 @@ func (x *Index) incomplete(since int64) string {
 	return ""
 }
 
-func (x *Index) sample(e *entry) Sample {
-	return Sample{Topic: e.id.topic, Partition: e.id.Partition, Offset: e.id.Offset, Index: int32(e.index), At: e.at,
-		Time: e.time, Tenant: e.tenant, Device: e.device, Detail: e.detail, Payload: e.payload, Truncated: e.truncated}
+func (e *entry) sample(forOperators bool) Sample {
+	out := Sample{Topic: e.id.topic, Partition: e.id.Partition, Offset: e.id.Offset, Index: int32(e.index), At: e.at,
+		Device: e.device, Detail: e.detail, Payload: e.payload, Truncated: e.truncated}
+	if forOperators {
+		out.Tenant = e.tenant
+	}
+	if at := e.time; at >= 0 {
+		out.Time = &at
+	}
+	if !utf8.ValidString(e.payload) {
+		out.Payload, out.Base64 = base64.StdEncoding.EncodeToString([]byte(e.payload)), true
+	}
+	return out
 }
-
-// Text reports whether a payload may be shown as it is.
-func (s *Sample) Text() bool { return utf8.ValidString(s.Payload) }
 
 // Of returns what was refused of a device's readings in a range, by their event times or when they were published. A
 // record that names no tenant counts where its key is the device's, without its detail. nameless is when records were

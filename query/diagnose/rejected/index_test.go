@@ -115,9 +115,10 @@ func TestClassify(t *testing.T) {
 			if c.payload != "" {
 				require.Equal(t, c.payload, s.Payload, name)
 				require.True(t, tenant == "globex" || !strings.Contains(s.Payload, "secret"), name)
-				require.EqualValues(t, 1763640000000, s.Time, name)
+				require.EqualValues(t, 1763640000000, *s.Time, name)
 			}
 			require.Equal(t, "m1", s.Device, name)
+			require.Empty(t, s.Tenant, "only operators see tenants")
 			require.EqualValues(t, 5000, s.At)
 		}
 		all := x.Rejected(rejected.Request{Range: ever, Samples: 5})

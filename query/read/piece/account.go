@@ -15,17 +15,20 @@ import (
 	"binnacle/sharding"
 )
 
-// Stats counts reads and their cost.
+// Stats counts reads and their cost, as the API answers them.
 type Stats struct {
-	RequestUnits  float64 // charged for scans, all attempts together
-	Documents     int     // chunks read
-	Cached        int     // chunks that were read before, or by another query at the same time
-	Rollups       int     // rollup documents and manifests read
-	RollupsCached int     // rollup documents that were read before
-	Keys          int     // partition keys and prefixes of them that were scanned
-	Containers    int     // the containers of these keys
-	HeadRows      int     // rows that came from memory, before merging
-	Reread        int     // devices and days that were read again because chunks were missing (rule R4)
+	// RequestUnits were charged for scans, all attempts together.
+	RequestUnits float64 `json:"request_units"`
+	Documents    int     `json:"documents"`  // chunks read
+	Keys         int     `json:"keys"`       // partition keys and prefixes of them that were scanned
+	Containers   int     `json:"containers"` // the containers of these keys
+	HeadRows     int     `json:"head_rows"`  // rows that came from memory, before merging
+	// Cached counts chunks that were read before, or by another query at the same time.
+	Cached        int `json:"cached,omitempty"`
+	Rollups       int `json:"rollups,omitempty"`        // rollup documents and manifests read
+	RollupsCached int `json:"rollups_cached,omitempty"` // rollup documents that were read before
+	// Reread counts devices and days that were read again because chunks were missing (rule R4).
+	Reread int `json:"-"`
 }
 
 // Plus returns what two reads have cost. Containers is the greater number: both may have asked the same ones.
@@ -366,18 +369,10 @@ type Explained struct {
 	Range       telemetry.Range
 	Ordered     bool // rows in the order of time; else series or statistics
 	Estimate    Estimate
-	Scans       []ScanExplained       // ordered by their end
-	RollupScans []RollupScanExplained // the same
+	Scans       []ScanExplained // ordered by their end
+	RollupScans []ScanExplained // the same
 	Covered     []CoveredExplained
 	Stats       Stats
-}
-
-// RollupScanExplained is one scan of rollup documents.
-type RollupScanExplained struct {
-	store.RollupKey
-	Range        telemetry.Range
-	Documents    int
-	RequestUnits float64
 }
 
 // CoveredExplained is what rollups covered of a first-level key on a day.
@@ -409,7 +404,8 @@ func (e *Estimate) Add(documents, rus float64, guessed bool) {
 // ScanExplained is one scan: its question, its documents and its cost.
 type ScanExplained struct {
 	sharding.Key
-	Named        int // devices named under the first level; 0 for all there, or the key's own
+	Rollup       string // names of the rollups that were requested; "" for chunks
+	Named        int    // devices named under the first level; 0 for all there, or the key's own
 	Range        telemetry.Range
 	Since        int64 // s since 1970 UTC: earlier chunks are known; 0: all were requested
 	Documents    int

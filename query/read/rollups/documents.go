@@ -140,10 +140,10 @@ func (j *job) scanRollups(ctx context.Context, s store.RollupScan, take func(doc
 	j.date = max(usage.Date.Unix(), 0)
 	j.Account.Add(piece.Stats{RequestUnits: usage.RUs, Rollups: usage.Documents})
 	j.Account.Explain(func(e *piece.Explained) {
-		key := s.Key
-		key.Name = cmp.Or(key.Name, strings.Join(s.Names, " "))
-		e.RollupScans = append(e.RollupScans, piece.RollupScanExplained{RollupKey: key,
-			Range: s.Range, Documents: usage.Documents, RequestUnits: usage.RUs})
+		e.RollupScans = append(e.RollupScans, piece.ScanExplained{
+			Key:    sharding.Key{Container: s.Key.Container, TenantShard: s.Key.TenantShard},
+			Rollup: cmp.Or(s.Key.Name, strings.Join(s.Names, " ")),
+			Range:  s.Range, Documents: usage.Documents, RequestUnits: usage.RUs})
 	})
 	if err == nil && own == nil {
 		j.r.learn(j.Request.Tenant, usage.Documents, usage.RUs-chunks.SeekCost(rollupSeeks))
