@@ -199,7 +199,7 @@ func (c *Chunk) readGroups(d *decoder) ([]Group, error) {
 		left -= len(times)
 		groups[i] = Group{Labels: c.labels[i], Times: times}
 	}
-	if from, to := (Frame{groups}).bounds(); left != 0 || from != c.Header.From || to != c.Header.To {
+	if from, to, _ := (Frame{groups}).Bounds(); left != 0 || from != c.Header.From || to != c.Header.To {
 		return nil, corrupt("rows from %d to %d, %d of %d missing", from, to, left, c.Header.Rows)
 	}
 	if c.layout == small {

@@ -71,7 +71,7 @@ func Encode(h Header, f Frame) ([]byte, error) {
 		return nil, fmt.Errorf("encode chunk %s: %w", h.ID, err)
 	}
 	h.Rows, h.Unique = f.Rows(), f.distinctTimes()
-	h.From, h.To = f.bounds()
+	h.From, h.To, _ = f.Bounds()
 	e := takeEncoder(false)
 	defer e.release()
 	e.writeSections(h.ID.Day, f)

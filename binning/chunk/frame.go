@@ -2,6 +2,7 @@ package chunk
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -205,15 +206,13 @@ func (f Frame) distinctTimes() bool {
 	return len(seen) == f.Rows()
 }
 
-// bounds returns the first and the last instant of a frame that has rows.
-func (f Frame) bounds() (from, to int64) {
+// Bounds returns the first and the last instant; ok is false for a frame without rows.
+func (f Frame) Bounds() (from, to int64, ok bool) {
+	from, to = math.MaxInt64, math.MinInt64
 	for i := range f.Groups {
-		t := f.Groups[i].Times
-		if i == 0 {
-			from, to = t[0], t[len(t)-1]
-			continue
+		if t := f.Groups[i].Times; len(t) > 0 {
+			from, to = min(from, t[0]), max(to, t[len(t)-1])
 		}
-		from, to = min(from, t[0]), max(to, t[len(t)-1])
 	}
-	return from, to
+	return from, to, from <= to
 }

@@ -60,11 +60,7 @@ func (c *Changes) Each(yield func(Change) error) error {
 }
 
 func (c *Changes) device(device string, pieces []*piece.Piece, yield func(Change) error) error {
-	defer func() {
-		for _, p := range pieces {
-			p.Release()
-		}
-	}()
+	defer piece.ReleaseAll(pieces)
 	var before, after []*piece.Piece // pieces that may overlap new ones
 	var came telemetry.Range         // its first instant, and behind its last one
 	newest := int64(-1)              // instant that was known

@@ -3,6 +3,7 @@ package prom
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -11,11 +12,9 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// keptKey names values that are kept: of a pushdown, at steps that are multiples of step plus remainder.
-type keptKey struct {
-	tenant, formula string
-	step, remainder int64
-}
+// keptKey names values that are kept: by tenant, formula of the pushdown, step, and what the steps are beyond its
+// multiples.
+type keptKey string
 
 // keptValues is what a pushdown had at some steps. It does not change.
 type keptValues struct {
@@ -37,7 +36,7 @@ func (s *selector) kept(ctx context.Context, l *pushdown) ([]*series, annotation
 	if !ok || !known || s.asOf > 0 || s.check != nil {
 		return s.evaluate(ctx, l)
 	}
-	key := keptKey{s.tenant, l.formula(), l.steps.step, l.steps.first % l.steps.step}
+	key := keptKey(fmt.Sprintln(s.tenant, l.steps.step, l.steps.first%l.steps.step, l.formula()))
 	before, ok := s.querier.Kept().Get(key).(*keptValues)
 	if !ok || before.tags != tags {
 		before = &keptValues{}
@@ -72,8 +71,10 @@ func (s *selector) kept(ctx context.Context, l *pushdown) ([]*series, annotation
 	}
 	now.infos = warnings
 	after, known := s.tagsSum(ctx)
+	// An info of that kind goes with the values of a selector.
+	isOther := func(err error) bool { return !errors.Is(err, annotations.PossibleNonCounterInfo) }
 	if n := now.bytes(); n <= maxKeptBytes && known && after == tags && now.basis != nil && !source.again &&
-		onlyInfos(warnings) {
+		!slices.ContainsFunc(warnings.AsErrors(), isOther) {
 		l.uses++ // nobody else changes the values
 		s.querier.Kept().Put(key, now, n+now.basis.Bytes())
 	}
@@ -105,8 +106,7 @@ func (k *keptValues) valid(l *pushdown, changed int64) (n int) {
 	if l.steps.first < k.steps.first || skipped >= int64(k.steps.n) {
 		return 0
 	}
-	for most := min(l.steps.n, k.steps.n-int(skipped)); n < most && l.steps.at(n)-l.offset < changed; {
-		n++
+	for most := min(l.steps.n, k.steps.n-int(skipped)); n < most && l.steps.at(n)-l.offset < changed; n++ {
 	}
 	return n
 }
@@ -147,14 +147,4 @@ func (k *keptValues) bytes() (n int64) {
 		n += retainedBytes + 8*int64(len(one.values)) + int64(one.labels.ByteSize())
 	}
 	return n
-}
-
-// onlyInfos reports whether all annotations are of the kind that goes with a selector's values.
-func onlyInfos(all annotations.Annotations) bool {
-	for _, err := range all {
-		if !errors.Is(err, annotations.PossibleNonCounterInfo) {
-			return false
-		}
-	}
-	return true
 }

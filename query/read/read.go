@@ -350,7 +350,7 @@ func (q *Query) Basis() *Basis {
 	b := q.newBasis()
 	b.chunks, b.days = made, q.rollups.Days
 	b.note = q.heads.Stored.Note(&q.chunks.Kept, false)
-	b.note.DueBy(made.Due)
+	b.note.Due = heads.Earlier(b.note.Due, made.Due)
 	return b
 }
 

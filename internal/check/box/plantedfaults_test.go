@@ -118,7 +118,7 @@ var plantedFaults = []planted{
 	{name: "R8 a range that lacked a chunk is known", file: "query/read/chunks/known.go", with: string(unasked),
 		old: " || q.lacked {", new: " {"},
 	{name: "R8 what was read of other days is known", file: "query/read/chunks/known.go", with: string(unasked),
-		old: "\t\tl.complete.Held = held\n", new: "",
+		old: "\t\tk.complete.Held = held\n", new: "",
 		missed: "none of 40 runs found it: the question about the other day asks again for what rule R4 misses there"},
 	{name: "R8 a read that failed confirms the other keys", file: "query/read/read.go", with: string(unasked),
 		old: "if err := read(ctx); err != nil {", new: "defer q.confirm()\n\tif err := read(ctx); err != nil {",

@@ -136,7 +136,13 @@ func (q *Query) EstimateSeeks(e *piece.Estimate, seeks int) { e.Add(0, SeekCost(
 
 // EstimateRead adds the expected cost of a range of a target's chunks, parts of which may be known.
 func (q *Query) EstimateRead(e *piece.Estimate, t plan.Target, r telemetry.Range) {
-	for _, w := range q.windowsFor(t, r) {
+	windows := []store.Window{{Range: r}}
+	if q.keeps(t) {
+		if k := q.r.rangesOf(t, q.Request.Metrics).find(r); k.isKnown(q.r.cfg.Now(), q.r.cfg.RoomAge) {
+			windows = k.windows(r, false)
+		}
+	}
+	for _, w := range windows {
 		if w.Since > 0 {
 			q.EstimateSeeks(e, seeks(t)+1)
 		} else {

@@ -1,6 +1,7 @@
 package chunks
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"math"
@@ -14,6 +15,8 @@ import (
 	"binnacle/query/read/piece"
 	"binnacle/query/read/plan"
 	"binnacle/sharding"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // A range begins at a multiple of rangeStep, so that one that moves with the time leaves few of them. One that ends
@@ -27,12 +30,9 @@ const (
 // Read reads the chunks of a target that may have rows in r, as a scan does, but asks the store only for chunks stored
 // since the last read. It is safe for any number of callers.
 func (q *Query) Read(ctx context.Context, t plan.Target, r telemetry.Range, take func(*piece.Piece) error) error {
-	var found foundRange
-	var err error
-	if q.keeps(t) {
-		if found, err = q.find(ctx, t, r); err != nil {
-			return err
-		}
+	found, err := q.find(ctx, t, r)
+	if err != nil {
+		return err
 	}
 	if found.known == nil {
 		q.note(func(m *Made) { m.Inexact = true })
@@ -45,9 +45,12 @@ func (q *Query) Read(ctx context.Context, t plan.Target, r telemetry.Range, take
 		q.Account.Add(piece.Stats{Cached: reused})
 		q.r.documents.WithLabelValues("hit").Add(float64(reused))
 	}()
-	for _, s := range found.within(r) {
-		q.Expire(s.expires)
+	for _, s := range found.stored {
 		h := &s.chunk.Header
+		if h.From >= r.To || h.To < r.From || s.expires <= found.date {
+			continue
+		}
+		q.Expire(s.expires)
 		if q.View.Hides(h.Device, h.ID.Day) {
 			continue
 		}
@@ -69,6 +72,9 @@ func (q *Query) keeps(t plan.Target) bool { return q.r.cfg.Room != nil && t.Devi
 
 // find returns a range with all that r has, as of a moment after the heads were read; none if it is faster to scan.
 func (q *Query) find(ctx context.Context, t plan.Target, r telemetry.Range) (out foundRange, err error) {
+	if !q.keeps(t) {
+		return out, nil
+	}
 	all, wide := q.r.rangesOf(t, q.Request.Metrics), q.r.widen(r)
 	if k := all.find(wide); q.stands(k, t, r) {
 		return foundRange{known: k, due: k.note.Load().Due}, nil
@@ -78,7 +84,7 @@ func (q *Query) find(ctx context.Context, t plan.Target, r telemetry.Range) (out
 		return out, err
 	}
 	defer all.leave(r)
-	k := all.find(wide)
+	k := cmp.Or(all.find(wide), &known{in: all})
 	if k.isKnown(q.r.cfg.Now(), q.r.cfg.RoomAge) && k.load > q.asked && contains(k.r, r) { // it was read meanwhile
 		return foundRange{known: k}, nil
 	}
@@ -86,20 +92,14 @@ func (q *Query) find(ctx context.Context, t plan.Target, r telemetry.Range) (out
 	if err != nil {
 		return out, err
 	}
-	q.r.cfg.Room.Put(q.r.rangesKey(t, q.Request.Metrics), all, all.replace(k, next.known))
+	q.r.cfg.Room.Put(all.key, all, all.replace(k, next.known))
 	return next, nil
 }
 
-func (r *Reader) rangesKey(t plan.Target, metrics []string) rangesKey {
-	return rangesKey{t.Key, kept.Names(metrics)}
-}
-
 func (r *Reader) rangesOf(t plan.Target, metrics []string) *ranges {
-	key := r.rangesKey(t, metrics)
-	if all, ok := r.cfg.Room.Get(key, math.MaxInt64); ok {
-		return all.(*ranges)
-	}
-	return r.cfg.Room.GetOrPut(key, &ranges{turn: make(chan struct{}, 1)}, int64(len(key.metrics))).(*ranges)
+	key := rangesKey{t.Key, kept.Names(metrics)}
+	empty := func() any { return &ranges{key: key, turn: semaphore.NewWeighted(1)} }
+	return r.cfg.Room.GetOrPut(key, int64(len(key.metrics)), empty).(*ranges)
 }
 
 func (r *Reader) widen(of telemetry.Range) telemetry.Range {
@@ -110,17 +110,6 @@ func (r *Reader) widen(of telemetry.Range) telemetry.Range {
 	return of
 }
 
-// windowsFor returns the scans that a read of r would make.
-func (q *Query) windowsFor(t plan.Target, r telemetry.Range) []store.Window {
-	if q.keeps(t) {
-		k := q.r.rangesOf(t, q.Request.Metrics).find(r)
-		if k.isKnown(q.r.cfg.Now(), q.r.cfg.RoomAge) {
-			return k.windows(r, false)
-		}
-	}
-	return []store.Window{{Range: r}}
-}
-
 // Stands reports whether all that a range of a target has is known, and the store need not be asked (rule R8).
 func (q *Query) Stands(t plan.Target, r telemetry.Range) bool {
 	return q.keeps(t) && q.stands(q.r.rangesOf(t, q.Request.Metrics).find(r), t, r)
@@ -128,24 +117,18 @@ func (q *Query) Stands(t plan.Target, r telemetry.Range) bool {
 
 // stands reports whether a known range of a target has all of r, and the store need not be asked (rule R8).
 func (q *Query) stands(k *known, t plan.Target, r telemetry.Range) bool {
-	isOfTarget := func(l *heads.Later) bool {
-		return slices.ContainsFunc(q.View.Tenant.Placement.Keys(l.Device, l.Day), func(key sharding.Key) bool {
-			return key == t.Key || sharding.Key{Container: key.Container, TenantShard: key.TenantShard} == t.Key
-		})
-	}
 	return k.isKnown(q.r.cfg.Now(), q.r.cfg.RoomAge) && contains(k.r, r) && heads.ExpiresLate(k.expires, k.date) &&
-		q.Heads.Stored.Stands(k.note.Load(), r, isOfTarget)
+		q.Heads.Stored.Stands(k.note.Load(), r, func(l *heads.Later) bool {
+			return (t.Device == "" || t.Device == l.Device) && q.View.Tenant.Placement.Holds(t.Key, l.Device, l.Day)
+		})
 }
 
-// load reads all of r and of a known range, nil for none. The caller has the turn.
+// load reads all of r and of a known range, which may be empty. The caller has the turn.
 func (q *Query) load(ctx context.Context, before *known, t plan.Target, r telemetry.Range) (out foundRange, err error) {
 	number, now := q.r.loads.Add(1), q.r.cfg.Now()
-	next := &known{number: number, r: r, read: now, load: number, date: math.MaxInt64}
-	next.note.Store(&heads.Note{})
-	if before != nil {
-		next.number = before.number
-		next.note.Store(before.note.Load())
-	}
+	next := &known{in: before.in, r: r, read: now, number: cmp.Or(before.number, number), load: number}
+	next.date = math.MaxInt64
+	next.note.Store(cmp.Or(before.note.Load(), &heads.Note{}))
 	windows, isKnown := []store.Window{{Range: r}}, before.isKnown(now, q.r.cfg.RoomAge)
 	if isKnown {
 		isNew := before.load > q.asked
@@ -163,18 +146,13 @@ func (q *Query) load(ctx context.Context, before *known, t plan.Target, r teleme
 	note := q.Heads.Stored.Note(next.note.Load(), isMore)
 	found := make(map[chunkRef]*knownChunk)
 	var held []*piece.Piece
-	defer func() {
-		for _, p := range held {
-			p.Release()
-		}
-	}()
-	key := any(q.r.rangesKey(t, q.Request.Metrics))
+	defer func() { piece.ReleaseAll(held) }()
 	for _, w := range windows {
 		scan := store.Scan{Range: w.Range, Since: w.Since}
 		date, gone, err := q.scanNew(ctx, nothingKey{Key: t.Key}, t, scan, &note, func(p *piece.Piece) error {
 			held = append(held, p)
 			found[chunkRef{p.Device, p.Chunk.Header.ID}] = &knownChunk{chunk: p.Chunk,
-				expires: Expiry(&p.Chunk.Header), load: number, room: q.r.cfg.Room, key: key}
+				expires: Expiry(&p.Chunk.Header), load: number, room: q.r.cfg.Room, in: before.in}
 			return nil
 		})
 		if err != nil {
@@ -202,7 +180,8 @@ func (q *Query) load(ctx context.Context, before *known, t plan.Target, r teleme
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.loaded = append(q.loaded, loaded{next, note})
+	next.complete = note
+	q.loaded = append(q.loaded, next)
 	return foundRange{known: next, paid: number}, nil
 }
 
@@ -218,9 +197,9 @@ func (q *Query) Confirm() {
 	if !slices.ContainsFunc(slices.Collect(maps.Values(q.Tails()[last])), unread) {
 		held.To = last.End()
 	}
-	for _, l := range q.loaded {
-		l.complete.Held = held
-		l.note.Store(&l.complete)
+	for _, k := range q.loaded {
+		k.complete.Held = held
+		k.note.Store(&k.complete)
 	}
 }
 
@@ -241,19 +220,6 @@ type nothing struct {
 	note    heads.Note
 }
 
-// covers reports whether windows can have nothing that a scan has not found.
-func (n *nothing) covers(windows []store.Window) bool {
-	if len(windows) != len(n.windows) {
-		return false
-	}
-	for i, w := range windows {
-		if w.Since < n.windows[i].Since || !contains(n.windows[i].Range, w.Range) {
-			return false
-		}
-	}
-	return true
-}
-
 // scanNew makes a scan, unless it asks for what is new and one for other metrics has found nothing there a moment ago,
 // and nothing became known to be stored since (rule R8). By the note the store may have to be asked each time. It
 // returns the service's date of the scan in ms since 1970 UTC, below 1 if that is not known, and whether the container
@@ -263,7 +229,10 @@ func (q *Query) scanNew(ctx context.Context, key nothingKey, t plan.Target, scan
 	windows, room := scan.AllWindows(), q.r.cfg.Room
 	if v, ok := room.Get(key, sameMoment); ok && windows[0].Since > 0 && !q.Account.IsExplained() {
 		n := v.(*nothing)
-		if n.covers(windows) && q.Heads.Stored.IsSame(&n.note) && !q.Heads.Stored.IsUnsettled(note) {
+		covers := slices.EqualFunc(windows, n.windows, func(w, known store.Window) bool {
+			return w.Since >= known.Since && contains(known.Range, w.Range)
+		})
+		if covers && q.Heads.Stored.IsSame(&n.note) && !q.Heads.Stored.IsUnsettled(note) {
 			return n.date, false, nil
 		}
 	}
@@ -275,14 +244,8 @@ func (q *Query) scanNew(ctx context.Context, key nothingKey, t plan.Target, scan
 	return date, gone, err
 }
 
-// ScanWindows scans several ranges, each for chunks stored since its second.
-func (q *Query) ScanWindows(ctx context.Context, t plan.Target, w []store.Window,
-	take func(*piece.Piece) error) error {
-	_, _, err := q.scanTarget(ctx, t, store.Scan{Windows: w}, take)
-	return err
-}
-
-// ScanNew scans as ScanWindows does, but asks nothing if another query has found nothing there a moment ago.
+// ScanNew scans several ranges, each for chunks stored since its second. It asks nothing if another query has found
+// nothing there a moment ago.
 func (q *Query) ScanNew(ctx context.Context, t plan.Target, w []store.Window, take func(*piece.Piece) error) error {
 	_, _, err := q.scanNew(ctx, nothingKey{t.Key, w[0].Since}, t, store.Scan{Windows: w}, &q.Kept, take)
 	return err

@@ -3,6 +3,7 @@ package chunks
 import (
 	"time"
 
+	"binnacle/query/read/heads"
 	"binnacle/query/read/kept"
 )
 
@@ -17,16 +18,11 @@ type Made struct {
 
 // add notes which chunks of a range were known. Of several reads of a range the first counts, which saw the least.
 func (m *Made) add(found foundRange) {
-	if m.Ranges == nil {
-		m.Ranges = make(map[uint64]kept.Changes)
-	}
 	if m.Ranges[found.number] == nil {
 		m.Ranges[found.number] = found.changes
 	}
 	m.Date = max(m.Date, found.date)
-	if !found.due.IsZero() && (m.Due.IsZero() || found.due.Before(m.Due)) {
-		m.Due = found.due
-	}
+	m.Due = heads.Earlier(m.Due, found.due)
 }
 
 // ChangedSince returns the first instant of a reading that may be in one of two answers and not in the other, as far as

@@ -15,6 +15,8 @@ import (
 	"binnacle/query/read/kept"
 	"binnacle/query/read/piece"
 	"binnacle/sharding"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // maxRanges is how many ranges of a key are known at most.
@@ -32,7 +34,8 @@ type rangesKey struct {
 // ranges are the known ranges of a key, each with the columns of the same metrics. One query at a time reads the store
 // for them.
 type ranges struct {
-	turn chan struct{} // a lock that a context can end: the query that has it may replace ranges
+	key  rangesKey           // in the room
+	turn *semaphore.Weighted // of one: the query that has it may replace ranges
 
 	mu    sync.Mutex        // guards below
 	queue []telemetry.Range // ranges of the queries that have the turn or wait for it
@@ -42,6 +45,7 @@ type ranges struct {
 // known is a range of a key with all its chunks that were stored before a moment. What is known of one range says
 // nothing about another range. It does not change, but for its note.
 type known struct {
+	in      *ranges
 	number  uint64 // the same in a range and in what takes its place
 	r       telemetry.Range
 	asOf    int64     // s since 1970 UTC, by the service's clock; 0: nothing is known
@@ -52,6 +56,8 @@ type known struct {
 	expires int64        // the first expiry of a stored chunk
 	load    uint64       // number of the load that read the whole range up to date
 	note    atomic.Pointer[heads.Note]
+	// complete becomes the note if the query that has loaded the range finds that it lacks nothing.
+	complete heads.Note
 }
 
 // foundRange is a range that was known, or was read.
@@ -59,12 +65,6 @@ type foundRange struct {
 	*known
 	paid uint64    // the number of the load that the query has made for it; 0 for none
 	due  time.Time // the store must be asked again then; zero if it was asked
-}
-
-// loaded is a range that a query has read, and the note of it if it lacks nothing.
-type loaded struct {
-	*known
-	complete heads.Note
 }
 
 type chunkRef struct {
@@ -78,7 +78,7 @@ type knownChunk struct {
 	expires int64  // ms since 1970 UTC: from then on the service may have removed it
 	load    uint64 // that has read it
 	room    *kept.Room
-	key     any // in the room
+	in      *ranges
 
 	mu    sync.Mutex // guards below
 	frame *chunk.Frame
@@ -124,24 +124,22 @@ func contains(r, part telemetry.Range) bool { return r.From <= part.From && r.To
 // before: a scan is faster. With true and no error the caller leaves.
 func (s *ranges) wait(ctx context.Context, r telemetry.Range) (ok bool, err error) {
 	s.mu.Lock()
-	if slices.ContainsFunc(s.queue, func(other telemetry.Range) bool { return length(other) > longer*length(r) }) {
-		s.mu.Unlock()
-		return false, nil
+	ok = !slices.ContainsFunc(s.queue, func(other telemetry.Range) bool { return length(other) > longer*length(r) })
+	if ok {
+		s.queue = append(s.queue, r)
 	}
-	s.queue = append(s.queue, r)
 	s.mu.Unlock()
-	select {
-	case s.turn <- struct{}{}:
-		return true, nil
-	case <-ctx.Done():
-		s.unqueue(r)
-		return false, ctx.Err()
+	if ok {
+		if err = s.turn.Acquire(ctx, 1); err != nil {
+			s.unqueue(r)
+		}
 	}
+	return ok && err == nil, err
 }
 
 func (s *ranges) leave(r telemetry.Range) {
 	s.unqueue(r)
-	<-s.turn
+	s.turn.Release(1)
 }
 
 func (s *ranges) unqueue(r telemetry.Range) {
@@ -174,39 +172,26 @@ func (k *known) windows(r telemetry.Range, isNew bool) (out []store.Window) {
 // put sets what is stored: what a load has found, and what was known before. A found chunk with the ETag of the known
 // one is that (rule R7), and keeps its decoded rows. After a load of everything a chunk that was not found is gone.
 func (k *known) put(before *known, found map[chunkRef]*knownChunk, everything bool) {
-	k.stored, k.changes, k.expires = found, nil, math.MaxInt64
+	k.stored, k.changes, k.expires = found, before.changes, math.MaxInt64
 	changed := int64(kept.Never)
-	if before != nil {
-		k.changes = before.changes
-		for id, s := range before.stored {
-			next := found[id]
-			switch {
-			case next != nil && next.chunk.ETag() != "" && next.chunk.ETag() == s.chunk.ETag():
-				found[id] = s
-			case next != nil || everything:
-				changed = min(changed, s.chunk.Header.From)
-			default:
-				found[id] = s
-			}
+	for id, s := range before.stored {
+		next := found[id]
+		switch {
+		case next != nil && next.chunk.ETag() != "" && next.chunk.ETag() == s.chunk.ETag():
+			found[id] = s
+		case next != nil || everything:
+			changed = min(changed, s.chunk.Header.From)
+		default:
+			found[id] = s
 		}
 	}
 	for id, s := range found {
-		if before == nil || before.stored[id] != s {
+		if before.stored[id] != s {
 			changed = min(changed, s.chunk.Header.From)
 		}
 		k.expires = min(k.expires, s.expires)
 	}
 	k.changes = k.changes.With(changed)
-}
-
-// within returns the chunks that may have rows in r and have not expired.
-func (k *known) within(r telemetry.Range) (out []*knownChunk) {
-	for _, s := range k.stored {
-		if h := &s.chunk.Header; h.From < r.To && h.To >= r.From && s.expires > k.date {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 // Expiry returns the earliest time at which the service may remove a chunk.
@@ -237,7 +222,7 @@ func (s *knownChunk) Decode() (chunk.Frame, error) {
 		return *s.frame, nil
 	}
 	f, err := s.chunk.Frame(nil)
-	if err == nil && s.room.GrowIfFree(s.key, piece.FrameBytes(f)) {
+	if err == nil && s.room.GrowIfFree(s.in.key, piece.FrameBytes(f)) {
 		s.frame = &f
 	}
 	return f, err

@@ -76,13 +76,14 @@ type Query struct {
 
 	mu     sync.Mutex // guards below
 	made   Made
-	loaded []loaded
+	loaded []*known
 }
 
 // Query begins to read chunks for a query, once its heads were read.
 func (r *Reader) Query(s Sources) *Query {
 	q := &Query{Sources: s, r: r, asked: r.loads.Add(1), days: daysOfMonth}
-	if q.made.Expires = s.Heads.Expires; s.Request.Early {
+	q.made = Made{Ranges: make(map[uint64]kept.Changes), Expires: s.Heads.Expires}
+	if s.Request.Early {
 		q.days = 1
 	}
 	return q

@@ -61,9 +61,7 @@ func (q *Query) window(ctx context.Context, p plan.Part, w telemetry.Range) ([]*
 	}
 	if err != nil {
 		q.Missing = q.Missing[:before]
-		for _, p := range held {
-			p.Release()
-		}
+		piece.ReleaseAll(held)
 		return nil, err
 	}
 	return held, nil

@@ -153,7 +153,7 @@ var errOmittedRows = errors.New("a head left out rows that this querier does not
 
 // take takes the rows of a head, and what it counts.
 func (a *asking) take(ctx context.Context, h *store.PartitionHead) error {
-	before, now := a.known.of(h.Owner), &owned{bins: make(binsOf)}
+	before, now := a.known.of(h.Owner), &owned{bins: make(binsOf), counts: &counts{}}
 	for rows, err := range h.Rows {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -211,14 +211,14 @@ func (a *asking) takeBin(rows *store.HeadRows, before, now *owned) error {
 	if b == nil {
 		return errOmittedRows
 	}
-	if from, _, ok := bounds(rows.Frame); ok {
+	if from, _, ok := rows.Frame.Bounds(); ok {
 		a.newFrom = min(a.newFrom, from)
 	}
 	if old != nil && rows.Above < 0 {
 		a.newFrom = min(a.newFrom, old.from)
 	}
 	if a.rows != nil {
-		a.rows.WithLabelValues("hit").Add(float64(b.rows() - rows.Frame.Rows()))
+		a.rows.WithLabelValues("hit").Add(float64(b.rows - rows.Frame.Rows()))
 		a.rows.WithLabelValues("miss").Add(float64(rows.Frame.Rows()))
 	}
 	now.bins[of] = append(now.bins[of], b)
@@ -234,7 +234,7 @@ func (a *asking) takeCounts(h *store.PartitionHead, before, now *owned) {
 	switch s := h.Stored; {
 	case s.Above == 0:
 		now.counts = newCounts(h)
-	case old != nil && old.count == s.Above && s.Exact <= s.Above:
+	case old.count == s.Above && s.Exact <= s.Above:
 		at := a.cfg.Now()
 		now.counts = old.since(h, &shown{before.bins, now.bins, at, func(of chainDay) int64 {
 			ttl := a.View.Tenant.TTLOf(of.Device, of.Day, at.UnixMilli())
@@ -263,7 +263,7 @@ func (a *asking) keep() {
 	}
 	if !a.Stored.Counts() {
 		for _, o := range next.owners {
-			o.counts = nil
+			o.counts = &counts{}
 		}
 	}
 	next.changes = next.changes.With(from)
@@ -282,7 +282,7 @@ func (a *asking) addBin(device string, b *bin) error {
 
 // add adds rows if some lie within the range.
 func (a *asking) add(device string, p *part) error {
-	from, to, ok := bounds(p.frame)
+	from, to, ok := p.frame.Bounds()
 	if !ok || from >= a.Request.Range.To || to < a.Request.Range.From || a.View.Hides(device, telemetry.DayOf(from)) {
 		return nil
 	}
@@ -297,8 +297,8 @@ func (a *asking) add(device string, p *part) error {
 func (a *Answer) eachTail(yield func(chainDay, store.Tail)) {
 	for i := range a.all {
 		h := &a.all[i]
-		if c := a.known.of(h.Owner).counts; h.Stored != nil && h.Stored.Above > 0 && c != nil {
-			for of, tail := range c.tails { // which the head has left out as known
+		if h.Stored != nil && h.Stored.Above > 0 {
+			for of, tail := range a.known.of(h.Owner).counts.tails { // which the head has left out as known
 				yield(of, tail)
 			}
 		}

@@ -47,13 +47,13 @@ type known struct {
 // owned is what the head of an owner has answered.
 type owned struct {
 	bins   binsOf
-	counts *counts // nil: not counted
+	counts *counts // with a count of 0: not counted
 }
 
 // of returns what an owner has answered, which may be nothing.
 func (k *known) of(owner uint64) *owned {
 	if k == nil || k.owners[owner] == nil {
-		return &owned{}
+		return &owned{counts: &counts{}}
 	}
 	return k.owners[owner]
 }
@@ -65,16 +65,13 @@ const maxKnownBytes = 4 << 20
 func (k *known) ask(r *store.HeadRequest) {
 	left := maxKnownBytes
 	for owner, o := range k.owners {
-		one := store.HeadKnown{Owner: owner}
+		one := store.HeadKnown{Owner: owner, Stored: o.counts.count}
 		for of, bins := range o.bins {
 			for _, b := range bins {
 				if left -= 96 + 6*len(of.device); left > 0 { // each byte may be escaped
 					one.Bins = append(one.Bins, store.HeadBin{Device: of.device, Day: of.day, First: b.first, Through: b.through})
 				}
 			}
-		}
-		if o.counts != nil {
-			one.Stored = o.counts.count
 		}
 		if one.Bins != nil || one.Stored > 0 {
 			r.Known = append(r.Known, one)
@@ -84,9 +81,6 @@ func (k *known) ask(r *store.HeadRequest) {
 
 // eachStored calls yield with each bin of known rows that are stored and no longer shown by heads.
 func (o *owned) eachStored(yield func(deviceDay, *Later, *bin)) {
-	if o.counts == nil {
-		return
-	}
 	for _, l := range o.counts.later {
 		of := deviceDay{l.Device, l.Day}
 		for _, b := range l.bins {
@@ -131,9 +125,7 @@ func (k *known) bytes() int64 {
 				n += binBytes + b.bytes
 			}
 		}
-		if o.counts != nil {
-			n += o.counts.bytes()
-		}
+		n += o.counts.bytes()
 	}
 	return n
 }
@@ -154,6 +146,7 @@ type bin struct {
 	parts          []part
 	from           int64 // its first instant, math.MaxInt64 without rows
 	bytes          int64
+	rows           int // that heads have answered
 }
 
 // part is the rows of some records of a bin.
@@ -181,8 +174,8 @@ func (b *bin) with(rows *store.HeadRows) *bin {
 	case rows.Above >= 0:
 		*out = *b
 	}
-	out.first, out.through = rows.First, rows.Source.Through
-	if from, _, ok := bounds(rows.Frame); ok {
+	out.first, out.through, out.rows = rows.First, rows.Source.Through, out.rows+rows.Frame.Rows()
+	if from, _, ok := rows.Frame.Bounds(); ok {
 		out.parts = append(slices.Clip(out.parts), part{rows.Frame, rows.Source})
 		out.from = min(out.from, from)
 		out.bytes += piece.FrameBytes(rows.Frame) + partBytes
@@ -191,13 +184,6 @@ func (b *bin) with(rows *store.HeadRows) *bin {
 		out.join()
 	}
 	return out
-}
-
-func (b *bin) rows() (n int) {
-	for i := range b.parts {
-		n += b.parts[i].frame.Rows()
-	}
-	return n
 }
 
 // join makes one part of all. A bin has all rows of its records, so that the earlier rows may count as known through
@@ -216,17 +202,6 @@ func (b *bin) join() {
 	frame := binning.FrameOf(runs)
 	b.parts = []part{{frame, b.parts[len(b.parts)-1].source}}
 	b.bytes = piece.FrameBytes(frame) + partBytes
-}
-
-// bounds returns the first and last instant of a frame; ok is false when it has none.
-func bounds(f chunk.Frame) (from, to int64, ok bool) {
-	from, to = math.MaxInt64, math.MinInt64
-	for i := range f.Groups {
-		if times := f.Groups[i].Times; len(times) > 0 {
-			from, to = min(from, times[0]), max(to, times[len(times)-1])
-		}
-	}
-	return from, to, from <= to
 }
 
 // binsOf is bins of an owner.

@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"maps"
 	"math"
 	"time"
 
@@ -56,16 +57,15 @@ func (s *Stored) Stands(n *Note, r telemetry.Range, isNoted func(*Later) bool) b
 }
 
 // IsSame reports whether nothing became known to be stored since a note was made.
-func (s *Stored) IsSame(n *Note) bool {
-	if !s.hasSameHeads(n) {
-		return false
+func (s *Stored) IsSame(n *Note) bool { return n.heads != nil && maps.Equal(n.heads, s.counted()) }
+
+// counted returns the Count of each owner's head.
+func (s *Stored) counted() map[uint64]uint64 {
+	out := make(map[uint64]uint64, len(s.owners))
+	for owner, c := range s.owners {
+		out[owner] = c.count
 	}
-	for owner, count := range n.heads {
-		if s.owners[owner].count != count {
-			return false
-		}
-	}
-	return true
+	return out
 }
 
 // IsUnsettled reports whether the store is asked each time, by a note.
@@ -101,18 +101,16 @@ func (s *Stored) Note(before *Note, isLonger bool) Note {
 	if s.owners == nil {
 		return n.WithoutCounts()
 	}
-	n.heads = make(map[uint64]uint64, len(s.owners))
-	for owner, c := range s.owners {
-		n.heads[owner] = c.count
-	}
+	n.heads = s.counted()
 	return n
 }
 
-// DueBy lets the store be asked again by a time; zero is no time.
-func (n *Note) DueBy(at time.Time) {
-	if !at.IsZero() && at.Before(n.Due) {
-		n.Due = at
+// Earlier returns the earlier of two times; zero is no time.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
+	return a
 }
 
 // WithoutCounts returns what a note says when it is not known that nothing was missing.

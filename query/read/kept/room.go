@@ -75,13 +75,16 @@ func (r *Room) Put(key, value any, bytes int64) {
 	}
 }
 
-// GetOrPut returns the value of a key, however old it is, or puts one where there is none.
-func (r *Room) GetOrPut(key, value any, bytes int64) any {
+// GetOrPut returns the value of a key, however old it is, and makes it the last used one. It makes one of so many bytes
+// where there is none.
+func (r *Room) GetOrPut(key any, bytes int64, make func() any) any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.items[key]; e != nil {
+		r.recent.MoveToFront(e)
 		return e.Value.(*item).value
 	}
+	value := make()
 	r.put(key, value, bytes)
 	return value
 }

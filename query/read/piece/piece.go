@@ -77,6 +77,13 @@ func (p *Piece) Release() {
 	p.bytes = 0
 }
 
+// ReleaseAll gives the memory of pieces back.
+func ReleaseAll(pieces []*Piece) {
+	for _, p := range pieces {
+		p.Release()
+	}
+}
+
 // CutBy reports whether a piece is a chunk that was cut by a moment, in ms since 1970 UTC.
 func (p *Piece) CutBy(at int64) bool { return p.Chunk != nil && p.Chunk.Header.Cut <= at }
 

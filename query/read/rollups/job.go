@@ -248,7 +248,7 @@ func (j *job) readRaw(ctx context.Context) error {
 	for devices := range slices.Chunk(slices.Sorted(maps.Keys(named)), store.MaxScanDevices) {
 		for windows := range slices.Chunk(some, store.MaxScanWindows) {
 			t := plan.Target{Visit: j.target.Visit, Devices: devices}
-			if err := j.ScanWindows(ctx, t, windows, j.takeRaw); err != nil {
+			if err := j.ScanNew(ctx, t, windows, j.takeRaw); err != nil {
 				return err
 			}
 		}
