@@ -15,9 +15,9 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/klauspost/compress/gzhttp"
 	"github.com/klauspost/compress/gzip"
 )
 
@@ -60,27 +60,16 @@ var types = map[string]string{
 	".md":   "text/plain; charset=utf-8",
 }
 
-// file is a file of the page, ready to be sent.
+// file is a file of the page, ready to be sent, with a name for just these bytes.
 type file struct {
-	kind       string
-	plain      variant
-	compressed func() *variant // made once, for the first client that takes it; nil where it is no shorter
-}
-
-// variant is a file's bytes in one encoding, and the name of just these bytes.
-type variant struct {
-	bytes []byte
-	etag  string
-}
-
-func newVariant(b []byte) variant {
-	sum := sha256.Sum256(b)
-	return variant{b, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+	kind, etag string
+	bytes      []byte
 }
 
 // Handler serves the page at / and its files below Prefix. It is safe for any number of requests.
 type Handler struct {
-	files map[string]file // file at each path
+	files      map[string]file  // file at each path
+	compressed http.HandlerFunc // sends a file, compressed for clients that accept it
 }
 
 // New makes the handler.
@@ -98,7 +87,8 @@ func New() (*Handler, error) {
 		if !ok {
 			return fmt.Errorf("%s: of what type is %q?", name, path.Ext(name))
 		}
-		f := file{kind, newVariant(content), sync.OnceValue(func() *variant { return compress(content) })}
+		sum := sha256.Sum256(content)
+		f := file{kind, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, content}
 		at := Prefix + strings.TrimPrefix(name, "page/")
 		switch at {
 		case Prefix + "index.html":
@@ -114,27 +104,13 @@ func New() (*Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	return h, nil
-}
-
-// compress returns a file compressed, nil if that is no shorter.
-func compress(content []byte) *variant {
-	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err == nil {
-		_, err = w.Write(content)
-	}
-	if err == nil {
-		err = w.Close()
-	}
+	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(gzip.BestCompression),
+		gzhttp.SuffixETag(compressedETag), gzhttp.EnableZstd(false))
 	if err != nil {
-		panic(err) // the level is one of gzip's, and a buffer takes everything
+		return nil, fmt.Errorf("console: %w", err)
 	}
-	if b.Len() >= len(content) {
-		return nil
-	}
-	shorter := newVariant(b.Bytes())
-	return &shorter
+	h.compressed = compress(http.HandlerFunc(h.send))
+	return h, nil
 }
 
 // Register adds the paths of the page to a mux, and no others.
@@ -166,29 +142,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "allowed are GET and HEAD", http.StatusMethodNotAllowed)
 		return
 	}
-	v := f.plain
-	w.Header().Set("Vary", "Accept-Encoding")
-	if takesGzip(r.Header) {
-		if shorter := f.compressed(); shorter != nil {
-			v = *shorter
-			w.Header().Set("Content-Encoding", "gzip")
-		}
-	}
 	w.Header().Set("Content-Type", f.kind)
-	w.Header().Set("ETag", v.etag)
+	w.Header().Set("ETag", f.etag)
 	r.Header.Del("Range") // the files are small and may be compressed: whole only
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(v.bytes))
+	h.compressed(w, r)
 }
 
-// takesGzip reports whether a client takes gzip: it names it, and not with a weight of nothing.
-func takesGzip(h http.Header) bool {
-	for accepted := range strings.SplitSeq(strings.Join(h.Values("Accept-Encoding"), ","), ",") {
-		coding, weight, _ := strings.Cut(accepted, ";")
-		if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
-			continue
-		}
-		q, found := strings.CutPrefix(strings.ReplaceAll(weight, " ", ""), "q=")
-		return !found || strings.Trim(q, "0.") != ""
-	}
-	return false
+// compressedETag ends the ETag of a compressed file.
+const compressedETag = "-gzip"
+
+// send sends a file, or says that the client has it, compressed or not.
+func (h *Handler) send(w http.ResponseWriter, r *http.Request) {
+	known := r.Header.Get("If-None-Match")
+	r.Header.Set("If-None-Match", strings.ReplaceAll(known, compressedETag+`"`, `"`))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(h.files[r.URL.Path].bytes))
 }
