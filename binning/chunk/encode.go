@@ -45,7 +45,6 @@ type encoder struct {
 	indexPlan      intPlan
 	predictions    [2]predictions
 	distances      []int64
-	few            counted // empty between uses
 	texts          map[string]int64
 	distinctTexts  []string
 

@@ -2,7 +2,6 @@ package chunk
 
 import (
 	"math"
-	"math/bits"
 )
 
 // nLog2nTable holds n*log2(n) for the counts of ordinary chunks.
@@ -44,38 +43,6 @@ func (h *histogram) bytes(n int) float64 {
 	return sum/8 + float64(distinct)/2
 }
 
-// counted is a histogram that knows which bytes there are, for the few of a block.
-type counted struct {
-	n    histogram
-	some [4]uint64
-}
-
-func (c *counted) add(b byte) {
-	c.n[b]++
-	c.some[b>>6] |= 1 << (b & 63)
-}
-
-// bytes returns the entropy of the histogram in bytes, and empties the histogram.
-func (c *counted) bytes(n int) float64 {
-	total := nLog2n(uint32(n))
-	perSymbol := total / float64(max(n, 1))
-	sum, distinct := 0.0, 0
-	for k, word := range c.some {
-		for ; word != 0; word &= word - 1 {
-			b := k<<6 | bits.TrailingZeros64(word)
-			m := c.n[b]
-			distinct++
-			sum += max(float64(m), float64(m)*perSymbol-nLog2n(m))
-			c.n[b] = 0
-		}
-		c.some[k] = 0
-	}
-	if distinct <= 1 {
-		return 0
-	}
-	return sum/8 + float64(distinct)/2
-}
-
 // bitmapBytes estimates what remains of a bitmap of n rows with k set.
 func bitmapBytes(n, k int) float64 {
 	return (nLog2n(uint32(n)) - nLog2n(uint32(k)) - nLog2n(uint32(n-k))) / 8
@@ -97,7 +64,7 @@ func (e *encoder) writePlanes(r []uint64, planes int) {
 		for _, x := range r {
 			e.s.packed = append(e.s.packed, byte(x>>(8*k)))
 		}
-		if e.estimate(e.s.packed[at:]) > rawAbove*float64(len(r)) {
+		if estimate(e.s.packed[at:]) > rawAbove*float64(len(r)) {
 			e.s.plain[mask] |= 1 << k
 			e.s.plain = append(e.s.plain, e.s.packed[at:]...)
 			e.s.packed = e.s.packed[:at]
@@ -105,17 +72,8 @@ func (e *encoder) writePlanes(r []uint64, planes int) {
 	}
 }
 
-// fewBytes is the length up to which counting a plane's distinct bytes takes less time than a histogram of all 256.
-const fewBytes = 256
-
 // estimate returns what zstd's Huffman coder would make of a plane.
-func (e *encoder) estimate(plane []byte) float64 {
-	if len(plane) <= fewBytes {
-		for _, b := range plane {
-			e.few.add(b)
-		}
-		return e.few.bytes(len(plane))
-	}
+func estimate(plane []byte) float64 {
 	var h histogram
 	for _, b := range plane {
 		h[b]++

@@ -80,10 +80,10 @@ var errOldProtocol = errors.New("all formats but json need HTTP/1.1: " +
 	"over HTTP/1.0 an answer that broke off looks whole; ask for format=json, or let the proxy speak " +
 	"HTTP/1.1")
 
-// DamagedDetail says for a client why a tenant has no answers.
-func DamagedDetail(err *store.DamagedError) string {
-	return fmt.Sprintf("the %s document %q, which the tenant's answers depend on, is damaged: the operator has to mend it",
-		err.Kind, err.ID)
+// StatusOf returns the status and the text that a client gets for an error.
+func StatusOf(err error) (status int, detail string) {
+	p := problemOf(err)
+	return p.Status, p.Detail
 }
 
 // problemOf returns the problem that a client gets for an error. Errors of the store are not shown: they may name what
@@ -128,7 +128,8 @@ func problemOf(err error) *problem {
 		return &problem{Status: http.StatusServiceUnavailable,
 			Detail: fmt.Sprintf("the store can't be read now%s; try again", query.FailureOf(err))}
 	case errors.As(err, &damaged):
-		return &problem{Status: http.StatusInternalServerError, Detail: DamagedDetail(damaged)}
+		return &problem{Status: http.StatusInternalServerError, Detail: fmt.Sprintf("the %s document %q, which the tenant's "+
+			"answers depend on, is damaged: the operator has to mend it", damaged.Kind, damaged.ID)}
 	case errors.Is(err, chunk.ErrCorrupt):
 		return &problem{Status: http.StatusInternalServerError,
 			Detail: "a stored chunk in this range can't be read; the service's log names it"}

@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/internal/tenant/access"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 
@@ -164,31 +163,16 @@ func errorOf(err error) *apiError {
 	}
 	var (
 		shown    *apiError
-		denied   *access.Denied
-		limit    *query.LimitError
-		quota    *query.QuotaError
 		canceled promql.ErrQueryCanceled
 		timeout  promql.ErrQueryTimeout
 		many     promql.ErrTooManySamples
-		late     *query.NotYetError
 		unknown  *query.UnknownPartitionError
-		damaged  *store.DamagedError
 	)
 	switch {
-	case errors.As(err, &late):
-		return &apiError{"timeout", http.StatusGatewayTimeout, late.Error()}
 	case errors.As(err, &unknown):
 		return badRequest("header %s: %v", httpapi.AfterHeader, unknown)
 	case errors.As(err, &shown):
 		return shown
-	case errors.As(err, &denied) && denied.Status == http.StatusUnauthorized:
-		return &apiError{"unauthorized", denied.Status, denied.Detail}
-	case errors.As(err, &denied):
-		return &apiError{"forbidden", denied.Status, denied.Detail}
-	case errors.As(err, &limit):
-		return &apiError{"execution", http.StatusUnprocessableEntity, limit.Error()}
-	case errors.As(err, &quota): // Prometheus has no such error; this is what Mimir, which has, calls it
-		return &apiError{"too_many_requests", http.StatusTooManyRequests, quota.Error()}
 	case errors.As(err, &many):
 		return &apiError{"execution", http.StatusUnprocessableEntity, many.Error()}
 	case errors.As(err, &canceled):
@@ -199,16 +183,17 @@ func errorOf(err error) *apiError {
 		return &apiError{"canceled", statusCanceled, "the query was canceled"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &apiError{"timeout", http.StatusServiceUnavailable, "the query timed out while it read" + query.FailureOf(err)}
-	case errors.Is(err, query.ErrBusy):
-		return &apiError{"unavailable", http.StatusServiceUnavailable,
-			"too many queries are running or waiting; try again"}
-	case errors.As(err, &damaged):
-		return &apiError{"internal", http.StatusInternalServerError, httpapi.DamagedDetail(damaged)}
-	case errors.Is(err, query.ErrUnavailable):
-		return &apiError{"unavailable", http.StatusServiceUnavailable,
-			fmt.Sprintf("the store can't be read now%s; try again", query.FailureOf(err))}
 	}
-	return &apiError{"internal", http.StatusInternalServerError, "the query failed; the service's log says why"}
+	status, detail := httpapi.StatusOf(err)
+	return &apiError{cmp.Or(errorTypes[status], "internal"), status, detail}
+}
+
+// errorTypes has the types of errors that Prometheus has for what the API answers with a status. Prometheus has no 429;
+// too_many_requests is what Mimir, which has it, calls it.
+var errorTypes = map[int]string{
+	http.StatusUnauthorized: "unauthorized", http.StatusForbidden: "forbidden", http.StatusBadRequest: badData,
+	http.StatusUnprocessableEntity: "execution", http.StatusTooManyRequests: "too_many_requests",
+	http.StatusServiceUnavailable: "unavailable", http.StatusGatewayTimeout: "timeout",
 }
 
 // engineError returns the error of an evaluation. Any other error than the store's or a limit's is a mistake in the
