@@ -81,7 +81,7 @@ func (d *lineReader) lines(value []byte) {
 	for rest, line := value, 0; len(rest) > 0 && !d.made.over; {
 		n, f := d.line(line, rest)
 		if f != nil {
-			n = Entry(rest)
+			n = entry(rest)
 			if first := firstLine(rest); first < n {
 				// A quote out of place has swallowed lines that may be right by themselves.
 				n = first
@@ -115,9 +115,9 @@ func looksLikeLine(value []byte) bool {
 
 var newline = []byte{'\n'}
 
-// Entry returns the length of the first entry of line protocol in b, its line end included. An entry is a line, or more
+// entry returns the length of the first entry of line protocol in b, its line end included. An entry is a line, or more
 // than one where a string field holds line ends. Without a closing quote in the next 64 KiB it is the first line.
-func Entry(b []byte) int {
+func entry(b []byte) int {
 	if first := bytes.TrimLeft(b, " \t\r"); len(first) > 0 && first[0] == '#' {
 		return firstLine(b)
 	}

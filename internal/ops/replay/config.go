@@ -1,5 +1,5 @@
 // Package replay publishes a file of readings to Kafka, one JSON message a reading, as devices do. It
-// reads CSV, NDJSON in the message format and Influx line protocol, plain or gzipped.
+// reads CSV, NDJSON in the message format and Influx line protocol, one reading a line, plain or gzipped.
 // docs/operate/kafka.md is its manual.
 //
 // It knows Kafka only as a client. It must not know the store, nor how readings are ingested.
@@ -30,7 +30,7 @@ type Config struct {
 
 	Kafka  kafka.Config `kong:"embed,group='Kafka'"`
 	Topic  string       `help:"Topic to publish to; with --backfill its name with .backfill, if ingesters read that. With --from-dlq: the topics of the ingesters, as their --topic." default:"telemetry"`
-	Format string       `help:"Format of the file: csv, ndjson or lp. Default: detected by its name or first lines." placeholder:"FORMAT"`
+	Format string       `help:"Format of the file: csv, ndjson or lp. Default: by its name." placeholder:"FORMAT"`
 
 	Tenant       string `help:"Tenant of readings that name none."`
 	Device       string `help:"Device of readings that name none."`

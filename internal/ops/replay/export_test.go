@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"binnacle/internal/kafka"
-	"binnacle/internal/telemetry"
 )
 
 // Producer opens the seam between the publisher and Kafka to the tests.
@@ -16,8 +15,8 @@ func RunTo(ctx context.Context, cfg Config, to Producer) (Summary, error) { retu
 // ParseTime is how a table's time column is read.
 var ParseTime = parseTime
 
-// Cell is how any other cell of a table of others is read.
-func Cell(s string) (telemetry.Value, bool) { return csvCell{text: s}.value(false) }
+// Cell is how any other cell is read.
+var Cell = cellValue
 
 // RunLettersWith is RunDeadLetters with another way to produce.
 func RunLettersWith(ctx context.Context, cfg Config,

@@ -62,7 +62,6 @@ type publisher struct {
 	group  *errgroup.Group
 	failed <-chan struct{} // closed when a partition has given up, or the context is done
 	acked  atomic.Int64    // records
-	next   int             // partition of the next message without a key
 }
 
 func newPublisher(ctx context.Context, to producer) (*publisher, error) {
@@ -106,25 +105,15 @@ type message struct {
 	grant      string // the backfill that it belongs to, empty for none
 }
 
-// add takes a message, and copies its bytes. Without key it goes to each partition in turn. It returns false when a
-// partition has given up: close returns why.
+// add takes a message, and copies its bytes. It returns false when a partition has given up: close returns why.
 func (p *publisher) add(m message) bool {
-	i := 0
-	if len(m.key) == 0 {
-		i = p.next
-		p.next = (p.next + 1) % len(p.ids)
-	} else {
-		i = kafka.PartitionOf(m.key, p.ids)
-	}
+	i := kafka.PartitionOf(m.key, p.ids)
 	size := len(m.key) + len(m.value)
 	if !p.open[i].fits(size) && !p.send(i) {
 		return false
 	}
 	own := slices.Concat(m.key, m.value)
-	made := kafka.Message{Value: own[len(m.key):], Headers: headers}
-	if len(m.key) > 0 {
-		made.Key = own[:len(m.key)]
-	}
+	made := kafka.Message{Key: own[:len(m.key)], Value: own[len(m.key):], Headers: headers}
 	if m.grant != "" {
 		made.Headers = append(slices.Clip(headers), kafka.Header{Key: control.BackfillHeader, Value: []byte(m.grant)})
 	}

@@ -67,7 +67,7 @@ func run(ctx context.Context, cfg Config, to producer) (Summary, error) {
 	if err := cfg.check(); err != nil {
 		return s, err
 	}
-	s.Format, _ = detect(cfg) // check has found it
+	s.Format, _ = cfg.format() // check has found it
 	grants, err := prepare(ctx, cfg, s.Format, &s)
 	if err != nil || cfg.DeadLetters.DryRun {
 		return s, err
@@ -80,31 +80,24 @@ func (c Config) check() error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	format, err := detect(c)
+	if t, err := openText(c.File); err != nil {
+		return err
+	} else if err := t.close(); err != nil {
+		return err
+	}
+	format, err := c.format()
 	if err != nil {
 		return err
 	}
 	return c.validateFor(format)
 }
 
-// detect returns the file's format by --format, its name, or its first lines.
-func detect(cfg Config) (Format, error) {
-	t, err := openText(cfg.File)
-	if err != nil {
-		return "", err
+// format returns the file's format by --format or its name.
+func (c Config) format() (Format, error) {
+	if c.Format != "" {
+		return parseFormat(c.Format)
 	}
-	defer t.close()
-	if cfg.Format != "" {
-		return parseFormat(cfg.Format)
-	}
-	if f := formatByName(cfg.File); f != "" {
-		return f, nil
-	}
-	head, err := t.head()
-	if err != nil && err != io.EOF {
-		return "", err
-	}
-	return formatByText(head), nil
+	return formatByName(c.File)
 }
 
 // prepare reads the file once where that must be known before anything is published: how many milliseconds move its
@@ -201,17 +194,18 @@ func (s *Summary) publish(ctx context.Context, cfg Config, to producer, grants m
 	var key, value []byte
 	read := each(ctx, cfg.as(s.Format), "publishing", func(e *element) error {
 		e.reading.Time += s.Shift
-		if value = e.message(value[:0]); len(value) > maxMessage {
-			e.refuse("its message takes more than %d bytes", maxMessage)
+		if e.outcome == good {
+			if value = e.message(value[:0]); len(value) > maxMessage {
+				e.refuse("its message takes more than %d bytes", maxMessage)
+			}
 		}
-		s.count(e)
-		if e.outcome == bad || e.outcome == nothing {
+		if s.count(e); e.outcome != good {
 			return nil
 		}
 		if err := wait(ctx, func() { p.flush() }); err != nil {
 			return err
 		}
-		key = e.key(key[:0])
+		key = append(append(append(key[:0], e.reading.Tenant...), '/'), e.reading.Device...)
 		if !p.add(message{key, value, grants[e.reading.Tenant]}) {
 			return errGivenUp
 		}
@@ -229,25 +223,13 @@ func (s *Summary) publish(ctx context.Context, cfg Config, to producer, grants m
 }
 
 func notAcknowledged(s *Summary) error {
-	return fmt.Errorf("%s: %d of at least %d records are acknowledged", s.File, s.Records, s.Readings+s.DeadLetters)
+	return fmt.Errorf("%s: %d of at least %d records are acknowledged", s.File, s.Records, s.Readings)
 }
 
-// message appends what is published; nothing for an element that is not.
+// message appends what is published of a good element.
 func (e *element) message(b []byte) []byte {
-	switch {
-	case e.outcome == bad || e.outcome == nothing:
-		return b
-	case e.raw != nil:
+	if e.raw != nil {
 		return append(b, e.raw...)
 	}
 	return decode.AppendJSON(b, e.reading)
-}
-
-// key appends tenant/device, or nothing where one of them is not known.
-func (e *element) key(b []byte) []byte {
-	if e.reading.Tenant == "" || e.reading.Device == "" {
-		return b
-	}
-	b = append(append(b, e.reading.Tenant...), '/')
-	return append(b, e.reading.Device...)
 }

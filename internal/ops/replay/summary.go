@@ -21,14 +21,13 @@ type Summary struct {
 	Format Format
 	Shift  int64 // milliseconds that were added to every time
 
-	Records     int // acknowledged Kafka records
-	Readings    int // good readings among them
-	Values      int // values of the good readings
-	DeadLetters int // records that lack a tenant, a device or else: they end in the dead letters
+	Records  int // acknowledged Kafka records
+	Readings int // good readings among them
+	Values   int // values of the good readings
 
-	BadLines       int    // can't be parsed, and are not published
+	BadLines       int    // no readings of an allowed tenant and device: not published
 	BadLineNumbers []int  // the first ten, from 1
-	FirstBad       string // why the first of them can't be parsed
+	FirstBad       string // what is wrong with the first of them
 
 	Texts     int    // cells of a table that begin like a number and became text
 	FirstText string // the first such cell, and its place
@@ -43,8 +42,6 @@ func (s *Summary) count(e *element) {
 	case good:
 		s.Readings++
 		s.Values += len(e.reading.Fields)
-	case deadLetter:
-		s.DeadLetters++
 	case bad:
 		s.bad(e)
 	}
@@ -70,9 +67,6 @@ func (s Summary) Print(w io.Writer) error {
 	row("readings", s.Readings, "")
 	row("values", s.Values, "")
 	row("bad lines", s.BadLines, s.lineNumbers())
-	if s.DeadLetters > 0 {
-		row("dead letters", s.DeadLetters, "of the records: they lack what a reading must have")
-	}
 	if s.Texts > 0 {
 		row("text", s.Texts, "cells begin like a number; the first: "+s.FirstText)
 	}

@@ -11,10 +11,8 @@ import (
 	"strings"
 )
 
-const (
-	maxLine   = 1 << 20   // a longer line is bad: Kafka takes no longer message either
-	lookAhead = 1<<16 + 1 // bytes in which a string that spans lines must end
-)
+// maxLine is the bytes of a line from which on it is bad: Kafka takes no longer message either.
+const maxLine = 1 << 20
 
 // text is a file as lines. It is gunzipped where its name says so, and has lost its byte order mark.
 type text struct {
@@ -74,31 +72,6 @@ func (c counting) Read(b []byte) (int, error) {
 
 func (t *text) close() error { return t.file.Close() }
 
-// head returns what comes next, not yet taken: lookAhead bytes, or less at the end of the file. It is io.EOF if there
-// is nothing, and valid until the next call of any method.
-func (t *text) head() ([]byte, error) {
-	head, err := t.in.Peek(lookAhead)
-	switch {
-	case len(head) == 0 && err == io.EOF:
-		return nil, io.EOF
-	case err == nil || err == io.EOF:
-		return head, nil
-	}
-	// What can't be read to its end may end inside a line, and half a line must not pass for one.
-	if end := bytes.LastIndexByte(head, '\n') + 1; end > 0 {
-		return head[:end], nil
-	}
-	return nil, fmt.Errorf("read %s: %w", t.path, err)
-}
-
-func (t *text) take(part []byte) {
-	t.lines += bytes.Count(part, newline)
-	if part[len(part)-1] != '\n' {
-		t.lines++ // the last line of a file that does not end in one
-	}
-	_, _ = t.in.Discard(len(part)) // head has shown them
-}
-
 // line takes the next line, its end included. Without ok it was longer than maxLine, and is gone.
 func (t *text) line() (line []byte, ok bool, err error) {
 	line, err = t.in.ReadSlice('\n')
@@ -115,14 +88,4 @@ func (t *text) line() (line []byte, ok bool, err error) {
 	}
 	t.lines++
 	return line, ok, nil
-}
-
-var newline = []byte{'\n'}
-
-// firstLine returns the first line of head, its end included, and whether it is whole.
-func firstLine(head []byte) (line []byte, whole bool) {
-	if i := bytes.IndexByte(head, '\n'); i >= 0 {
-		return head[:i+1], true
-	}
-	return head, len(head) < lookAhead
 }
