@@ -130,3 +130,19 @@ func substatus(err error) int {
 	}
 	return 0
 }
+
+// dateOf returns the time of the service's clock in an answer, to a second; zero if it has none.
+func dateOf(raw *http.Response, err error) time.Time {
+	var answer *Error
+	if raw == nil && errors.As(err, &answer) {
+		raw = answer.raw
+	}
+	if raw == nil {
+		return time.Time{}
+	}
+	now, err := http.ParseTime(raw.Header.Get("Date"))
+	if err != nil {
+		return time.Time{}
+	}
+	return now
+}

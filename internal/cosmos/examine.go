@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -295,4 +296,67 @@ func (x *examiner) clock(raw *http.Response, began time.Time) {
 	default:
 		x.skew = 0
 	}
+}
+
+// Verdict is how an account charges sizes between two rows of the table of sizes.
+type Verdict struct {
+	Sizes     string  `json:"sizes"` // step, slope, or neither
+	Writes    string  `json:"writes"`
+	Reads     string  `json:"reads"`
+	Tolerance float64 `json:"tolerance"` // share of a charge
+}
+
+// tolerance is how far a charge may be from a model's to count as its: a unit of a create is less than half of it.
+const tolerance = 0.03
+
+// Neither is the verdict on charges that fit neither model.
+const Neither = "neither"
+
+// VerdictOf compares creates and reads near the rows of 32 and 64 KB with both models. Charges are taken as multiples
+// of that at 31 KB, on which both agree, so that an account that charges everything double has a verdict too.
+func VerdictOf(all []Measurement) (v Verdict, ok bool) {
+	v = Verdict{Tolerance: tolerance}
+	f := findings(all)
+	if v.Writes, ok = f.model("create", func(m ru.Model, bytes int) float64 { return m.Write(bytes, index) }); !ok {
+		return v, false
+	}
+	v.Reads, ok = f.model("read", ru.Model.Read)
+	if v.Sizes = Neither; v.Writes == v.Reads {
+		v.Sizes = v.Writes
+	}
+	return v, ok
+}
+
+// findings are measurements that the service has answered.
+type findings []Measurement
+
+func (f findings) charged(operation string) (rus float64, ok bool) {
+	i := slices.IndexFunc(f, func(m Measurement) bool { return m.Operation == operation && m.Problem == "" })
+	if i < 0 {
+		return 0, false
+	}
+	return f[i].Charged, true
+}
+
+// model returns the model by which operations are charged that are named after their size.
+func (f findings) model(operation string, charge func(ru.Model, int) float64) (name string, ok bool) {
+	base, ok := f.charged(fmt.Sprintf("%s, %d KB", operation, between[0]>>10))
+	if !ok || base == 0 {
+		return "", false
+	}
+	fits := []ru.Model{ru.Stepped, ru.Sloped}
+	for _, bytes := range between[1:] {
+		rus, ok := f.charged(fmt.Sprintf("%s, %d KB", operation, bytes>>10))
+		if !ok {
+			return "", false
+		}
+		fits = slices.DeleteFunc(fits, func(m ru.Model) bool {
+			want := base * charge(m, bytes) / charge(m, between[0])
+			return math.Abs(rus/want-1) > tolerance
+		})
+	}
+	if len(fits) == 0 {
+		return Neither, true
+	}
+	return fits[0].String(), true
 }

@@ -33,18 +33,6 @@ func TestExamineEmulator(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, cosmos.Verdict{Sizes: model.String(), Writes: model.String(), Reads: model.String(),
 			Tolerance: 0.03}, verdict)
-		for i, s := range cosmos.Settle(measured) {
-			a := ru.Assumptions()[i]
-			require.Equal(t, a.Name, s.Assumption)
-			switch {
-			case a.Settles == "-":
-				require.Equal(t, "not measured", s.Finding, a.Name)
-			case a.Name == ru.BetweenRows:
-				require.Equal(t, model.String(), s.Shown)
-			default:
-				require.Equal(t, "as taken", s.Finding, "%s: %s", a.Name, s.Shown)
-			}
-		}
 		names, err := c.Containers().List(t.Context())
 		require.NoError(t, err)
 		require.NotContains(t, names, "doctor")
@@ -92,19 +80,6 @@ func TestVerdictOfOtherAccounts(t *testing.T) {
 	require.Equal(t, "slope", verdict.Sizes)
 	_, ok = cosmos.VerdictOf(change("create, 65 KB", func(m *cosmos.Measurement) { m.Problem = "403" }))
 	require.False(t, ok)
-	settled := func(name string, all []cosmos.Measurement) string {
-		for _, s := range cosmos.Settle(all) {
-			if s.Assumption == name {
-				return s.Finding
-			}
-		}
-		return ""
-	}
-	require.Equal(t, "out of the range", settled(ru.KeyLevel, found.Measured), "writes are charged double")
-	require.Equal(t, "within the range", settled(ru.ScatteredHit, change("query of a key, ten scattered chunks of 1 KB",
-		func(m *cosmos.Measurement) { m.Charged -= 0.5 })))
-	require.Equal(t, "system properties count", settled(ru.ItemBytes, change("create, 32 KB",
-		func(m *cosmos.Measurement) { m.Charged *= 130.0 / 70 })))
 }
 
 // An account that charges something else, or refuses a kind of request, is shown to do so, and the container goes all

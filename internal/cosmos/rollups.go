@@ -51,22 +51,6 @@ func (v *rollups) item(ctx context.Context, to call, id string, request itemRequ
 	return resp, now, receipt, err
 }
 
-// dateOf returns the time of the service's clock in an answer, to a second; zero if it has none.
-func dateOf(raw *http.Response, err error) time.Time {
-	var answer *Error
-	if raw == nil && errors.As(err, &answer) {
-		raw = answer.raw
-	}
-	if raw == nil {
-		return time.Time{}
-	}
-	now, err := http.ParseTime(raw.Header.Get("Date"))
-	if err != nil {
-		return time.Time{}
-	}
-	return now
-}
-
 // ReadRollup implements store.RollupReader.
 func (v *rollups) ReadRollup(ctx context.Context, key store.RollupKey, id string) (store.Rollup, time.Time,
 	store.Receipt, error) {

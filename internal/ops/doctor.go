@@ -35,7 +35,6 @@ type doctorReport struct {
 	Skew       time.Duration     `json:"skew"`
 	Measured   []measuredOutcome `json:"measured,omitempty"`
 	Verdict    *cosmos.Verdict   `json:"verdict,omitempty"`
-	Settled    []cosmos.Settled  `json:"settled,omitempty"`
 	Factors    *ru.Factors       `json:"factors,omitempty"` // for --ru-factors
 }
 
@@ -81,7 +80,6 @@ func (cfg DoctorConfig) Run(ctx context.Context, env Env) error {
 			if v, ok := cosmos.VerdictOf(found.Measured); ok {
 				d.Verdict = &v
 			}
-			d.Settled = cosmos.Settle(found.Measured)
 			// Factors of the wrong model would correct steps by slopes.
 			if factors := cosmos.FactorsOf(found.Measured); err == nil && cfg.Factors == (ru.Factors{}) && !d.otherModel() {
 				d.Factors = &factors
@@ -221,14 +219,6 @@ func (d *doctorReport) print(cfg DoctorConfig, env Env) error {
 		for _, m := range d.Measured {
 			rows = append(rows, []string{m.Operation, milliseconds(m.Took), fmt.Sprintf("%.2f RU", m.Charged),
 				fmt.Sprintf("%.2f RU", m.Modelled), fmt.Sprintf("%.2f", m.Factor), m.Problem})
-		}
-		tables = append(tables, rows)
-	}
-	if len(d.Settled) > 0 {
-		rows = [][]string{{"assumed, without a recording", "taken as", "range", "shown", ""}}
-		for i, a := range ru.Assumptions() {
-			s := d.Settled[i]
-			rows = append(rows, []string{a.Name, a.Default, a.Low + " to " + a.High, s.Shown, s.Finding})
 		}
 		tables = append(tables, rows)
 	}

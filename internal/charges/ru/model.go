@@ -1,6 +1,6 @@
 // Package ru holds the request unit model of Binnacle in one place: what an operation is modelled to cost, how many
 // physical partitions a throughput buys, how low it may be set, and its price. The charges of items up to 1 KB were
-// recorded on an account; Assumptions lists what no recording shows. None is a promise of the service.
+// recorded on an account. What no recording shows is of type assumed. None is a promise of the service.
 //
 // It is pure arithmetic: no I/O, no clock, and it knows nothing of items, containers or telemetry.
 // Sources, measurements and errors are listed in docs/reference/cost.md.
@@ -189,12 +189,20 @@ const (
 	counting = 0.0875
 )
 
-// The parts that are assumed, in RU.
+// The parts that are assumed, in RU. Assumed besides: a count reads the index alone (recorded of a whole range; an
+// article of 2019 was charged as for loading); a query of a prefix of a hierarchical key reads the physical partitions
+// that it touches (documented); a unique key costs nothing beyond its paths (two creates are recorded, without a rule:
+// 1.48 and 1.71 RU); an included path that an item lacks costs as if it were there (documented); a delete or replace
+// above 1 KB costs as the creates of both (recorded up to 1 KB).
 var (
-	nextSeek  = assumed{0.1, 0.1, 0.2}
+	// nextSeek is recorded between 0.1 and 0.2.
+	nextSeek = assumed{0.1, 0.1, 0.2}
+	// scattered is for a hit that was not made right after the one before: published queries have 0.14 a hit.
 	scattered = assumed{0, 0.125, 0.14 - wholeRow}
-	extraKB   = assumed{0.03, 0.04, 0.09}
-	feedPage  = assumed{1, 1, page + wholeRow}
+	// extraKB is for a loaded KB: one published query has 3.19 RU for 9.7 KB. At most it is that of point reads.
+	extraKB = assumed{0.03, 0.04, 0.09}
+	// feedPage is recorded once, of one item.
+	feedPage = assumed{1, 1, page + wholeRow}
 )
 
 // Query returns the charge of one page of a query in one physical partition. Stepped and Sloped agree on it.

@@ -45,15 +45,6 @@ func TestSizesAtAndBetweenTheRows(t *testing.T) {
 	require.InDelta(t, 53.0/21, ru.Sloped.Read(36*kb), 1e-9)
 }
 
-// Each assumption says where it comes from, how far it may be off, and what would settle it.
-func TestAssumptionsAreWhole(t *testing.T) {
-	for _, a := range ru.Assumptions() {
-		for _, part := range []string{a.Name, a.Default, a.Low, a.High, a.Source, a.Settles} {
-			require.NotEmpty(t, part, a.Name)
-		}
-	}
-}
-
 func TestPartitions(t *testing.T) {
 	for _, c := range []struct {
 		rus       float64
