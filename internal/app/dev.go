@@ -12,7 +12,6 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/internal/control"
-	"binnacle/internal/cosmos"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/broker"
 	"binnacle/internal/lab/emulator"
@@ -151,9 +150,6 @@ func (d *dev) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := checkDataDir(ctx, client, d.cfg.DataDir); err != nil {
-		return err
-	}
 	cfg := d.cfg.Tenants
 	d.cfg.Balance.Future = max(d.cfg.Balance.Future, d.cfg.Ingest.Future)
 	cfg.Lead = ops.Lead(d.cfg.Ingest.Future)
@@ -181,7 +177,7 @@ func (d *dev) compose(ctx context.Context) error {
 		in.Past = -1 // the user of dev is the operator
 	}
 	ingester, err := d.newIngest(ingestRole{cfg: in, writes: d.cfg.Writes, registry: d.cfg.Registry, account: a,
-		directory: asked, refusals: &Refusals{Log: d.Logger, See: "curl http://" + d.admin.addr() + "/api/v1/rejected"}})
+		directory: asked, refusals: NewRefusals(d.Logger, "curl http://"+d.admin.addr()+"/api/v1/rejected")})
 	if err != nil {
 		return err
 	}
@@ -208,22 +204,6 @@ func (d *dev) compose(ctx context.Context) error {
 		trucks := d.cfg.Fleet
 		trucks.Topic = in.Kafka.Topic(d.topics.Required()[0])
 		d.addFleet(trucks)
-	}
-	return nil
-}
-
-// checkDataDir refuses a data directory with containers of rollups as they were named before the first release: nothing
-// would read them, and their documents have other properties.
-func checkDataDir(ctx context.Context, client *cosmos.Client, dir string) error {
-	names, err := client.Containers().List(ctx)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if strings.HasPrefix(name, "views-") {
-			return fmt.Errorf("%s holds the container %s, which an unreleased version wrote and this one cannot read: "+
-				"start anew with another --data-dir, or delete %[1]s", dir, name)
-		}
 	}
 	return nil
 }

@@ -83,7 +83,6 @@ func (p *process) newIngest(r ingestRole) (*ingest.Ingester, error) {
 	if r.refusals != nil {
 		r.refusals.DeadLetterWriter = letters
 		letters = r.refusals
-		p.add("refusals", r.refusals.Run)
 	}
 	cfg.Logger, cfg.Registerer = p.partLogger("ingest"), p.metrics
 	if a.client.Containers().IsServerless() {
