@@ -67,14 +67,13 @@ type TLS struct {
 	ServerName string `name:"kafka-server-name" help:"Name in the brokers' certificates. Default: the host of the connection." placeholder:"HOST"`
 }
 
-// SASL sets the credentials of the client. Files are read, and Token is called, for each connection, so that secrets
-// can change without a restart.
+// SASL sets the credentials of the client. Files are read for each connection, so that secrets can change without a
+// restart.
 type SASL struct {
-	Mechanism    string      `name:"kafka-sasl" help:"SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. Default: none." placeholder:"MECHANISM"`
-	User         string      `name:"kafka-user" help:"User of PLAIN and SCRAM."`
-	PasswordFile string      `name:"kafka-password-file" help:"File with the password of PLAIN and SCRAM." placeholder:"FILE"`
-	TokenFile    string      `name:"kafka-token-file" help:"File with the token of OAUTHBEARER." placeholder:"FILE"`
-	Token        TokenSource `kong:"-"` // instead of a file
+	Mechanism    string `name:"kafka-sasl" help:"SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. Default: none." placeholder:"MECHANISM"`
+	User         string `name:"kafka-user" help:"User of PLAIN and SCRAM."`
+	PasswordFile string `name:"kafka-password-file" help:"File with the password of PLAIN and SCRAM." placeholder:"FILE"`
+	TokenFile    string `name:"kafka-token-file" help:"File with the token of OAUTHBEARER." placeholder:"FILE"`
 }
 
 // Mechanisms of SASL.
@@ -152,7 +151,7 @@ func (c Config) Validate() error {
 
 func (s SASL) validate(encrypted bool, check func(ok bool, format string, args ...any)) {
 	byPassword := s.User != "" || s.PasswordFile != ""
-	byToken := s.TokenFile != "" || s.Token != nil
+	byToken := s.TokenFile != ""
 	switch s.Mechanism {
 	case "":
 		check(!byPassword && !byToken, "credentials need a SASL mechanism")
@@ -160,7 +159,7 @@ func (s SASL) validate(encrypted bool, check func(ok bool, format string, args .
 		check(s.User != "" && s.PasswordFile != "", "SASL %s needs a user and a password file", s.Mechanism)
 		check(!byToken, "SASL %s takes no token", s.Mechanism)
 	case OAuthBearer:
-		check((s.TokenFile != "") != (s.Token != nil), "SASL %s needs a token file or a source of tokens", s.Mechanism)
+		check(byToken, "SASL %s needs a token file", s.Mechanism)
 		check(!byPassword, "SASL %s takes no user and no password", s.Mechanism)
 		check(encrypted, "SASL %s sends the token in clear: it needs TLS", s.Mechanism)
 	default:
@@ -208,11 +207,7 @@ func (s SASL) mechanism() (sasl.Mechanism, error) {
 	case "":
 		return nil, nil
 	case OAuthBearer:
-		source := s.Token
-		if source == nil {
-			source = tokenFile(s.TokenFile)
-		}
-		return bearer{source}, nil
+		return bearer{s.TokenFile}, nil
 	}
 	m := byPassword{s}
 	if _, _, err := m.Start(context.Background()); err != nil { // a fault shows at the start, not at the first connection
@@ -261,39 +256,19 @@ func secret(file string) (string, error) {
 	return text, nil
 }
 
-// Token is a token of OAUTHBEARER (RFC 7628).
-type Token struct {
-	Value      string
-	Extensions map[string]string // such as Confluent's logicalCluster; nil is none
-}
-
-// TokenSource returns a valid token. It is called for each connection, by any number of callers, and may cache.
-type TokenSource func(ctx context.Context) (Token, error)
-
-func tokenFile(file string) TokenSource {
-	return func(context.Context) (Token, error) {
-		value, err := secret(file)
-		return Token{Value: value}, err
-	}
-}
-
-// bearer is SASL OAUTHBEARER.
-type bearer struct{ source TokenSource }
+// bearer is SASL OAUTHBEARER (RFC 7628) with the token in a file.
+type bearer struct{ file string }
 
 // Name implements sasl.Mechanism.
 func (bearer) Name() string { return OAuthBearer }
 
 // Start implements sasl.Mechanism.
-func (b bearer) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
-	token, err := b.source(ctx)
+func (b bearer) Start(context.Context) (sasl.StateMachine, []byte, error) {
+	token, err := secret(b.file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("get a token for Kafka: %w", err)
+		return nil, nil, fmt.Errorf("read the token for Kafka: %w", err)
 	}
-	first := []byte("n,,\x01auth=Bearer " + token.Value + "\x01")
-	for name, value := range token.Extensions {
-		first = append(first, name+"="+value+"\x01"...)
-	}
-	return bearer{}, append(first, '\x01'), nil
+	return bearer{}, []byte("n,,\x01auth=Bearer " + token + "\x01\x01"), nil
 }
 
 // Next implements sasl.StateMachine: a broker that accepts the token sends nothing, any other sends the reason.

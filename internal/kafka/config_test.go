@@ -1,7 +1,6 @@
 package kafka_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,7 +11,6 @@ import (
 )
 
 func TestValidateReportsEveryFault(t *testing.T) {
-	token := func(context.Context) (kafka.Token, error) { return kafka.Token{Value: "t"}, nil }
 	for name, c := range map[string]struct {
 		cfg   kafka.Config
 		wrong []string // nothing: it is right
@@ -33,7 +31,7 @@ func TestValidateReportsEveryFault(t *testing.T) {
 		"no password": {kafka.Config{Brokers: []string{"a:1"}, SASL: kafka.SASL{Mechanism: kafka.Plain, User: "u"}},
 			[]string{"password file"}},
 		"a token in clear": {kafka.Config{Brokers: []string{"a:1"},
-			SASL: kafka.SASL{Mechanism: kafka.OAuthBearer, Token: token}}, []string{"in clear"}},
+			SASL: kafka.SASL{Mechanism: kafka.OAuthBearer, TokenFile: "t"}}, []string{"in clear"}},
 		"no token": {kafka.Config{Brokers: []string{"a:1"}, TLS: kafka.TLS{On: true},
 			SASL: kafka.SASL{Mechanism: kafka.OAuthBearer}}, []string{"token"}},
 		"connection string": {kafka.Config{Brokers: []string{"a:1"}, EventHubs: true, SASL: kafka.SASL{PasswordFile: "f"}},
