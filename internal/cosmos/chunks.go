@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/heat"
@@ -35,11 +34,6 @@ func (s *Chunks) to(operation string, key sharding.Key) call {
 		low: s.at.Low, tenant: tenantOf(key.TenantShard),
 		about: about{shard: key.TenantShard, device: key.Device, kind: heat.LookUps},
 	}
-}
-
-func tenantOf(shard string) string {
-	tenant, _, _ := strings.Cut(shard, "~")
-	return tenant
 }
 
 // Create implements store.Writer.

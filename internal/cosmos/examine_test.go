@@ -23,7 +23,7 @@ func TestExamineEmulator(t *testing.T) {
 		found, err := c.Examine(t.Context(), model, func(m cosmos.Measurement) { measured = append(measured, m) })
 		require.NoError(t, err)
 		require.Equal(t, measured, found.Measured)
-		require.Len(t, measured, 36)
+		require.Len(t, measured, 31)
 		require.Zero(t, found.Skew)
 		for _, m := range measured {
 			require.Empty(t, m.Problem, m.Operation)
@@ -47,7 +47,7 @@ func TestExamineWhileThrottled(t *testing.T) {
 		RetryAfterMs: 1, Operations: []string{fault.Create, fault.Upsert, fault.Batch, fault.Delete, fault.Replace}}))
 	found, err := c.Examine(t.Context(), ru.Stepped, func(cosmos.Measurement) {})
 	require.NoError(t, err)
-	require.Len(t, found.Measured, 36)
+	require.Len(t, found.Measured, 31)
 	for _, m := range found.Measured {
 		require.Empty(t, m.Problem, m.Operation)
 	}

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
@@ -54,23 +52,6 @@ func (x *examiner) inTurn(bytes int) attempt {
 		}
 		return resp.Response, err
 	}
-}
-
-// again creates a document that exists, which the service refuses: the charge of that is not documented.
-func (x *examiner) again(name string, bytes int) attempt {
-	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
-		id := x.id(name)
-		resp, err := container.CreateItem(ctx, partitionKey(examined), x.document(id, bytes), nil)
-		return refusedWith(http.StatusConflict, resp.Response, err)
-	}
-}
-
-// refusedWith returns the answer to a request that must be refused with a status.
-func refusedWith(status int, resp azcosmos.Response, err error) (azcosmos.Response, error) {
-	if refused, ok := errors.AsType[*azcore.ResponseError](err); ok && refused.StatusCode == status {
-		return azcosmos.Response{RawResponse: refused.RawResponse}, nil
-	}
-	return resp, err
 }
 
 func (x *examiner) read(name string, bytes int) attempt {
@@ -123,12 +104,6 @@ func (x *examiner) feed(ctx context.Context, container *azcosmos.ContainerClient
 	}
 }
 
-// absent reads what is not there: what that is charged is not documented.
-func (x *examiner) absent(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
-	resp, err := container.ReadItem(ctx, partitionKey(examined), x.id("nothing"), nil)
-	return refusedWith(http.StatusNotFound, resp.Response, err)
-}
-
 // replaceUnchanged replaces a document on the condition that it is unchanged.
 func (x *examiner) replaceUnchanged(name string, bytes int) attempt {
 	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
@@ -149,36 +124,6 @@ func (x *examiner) upsert(bytes int) attempt {
 		resp, err := container.UpsertItem(ctx, partitionKey(examined), x.document(id, bytes), nil)
 		if err == nil {
 			x.made = append(x.made, id)
-		}
-		return resp.Response, err
-	}
-}
-
-// patch returns an indexed property another value, a digit as before.
-func (x *examiner) patch(name string) attempt {
-	to := 2
-	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
-		var change azcosmos.PatchOperations
-		to++
-		change.AppendSet("/to", to)
-		resp, err := container.PatchItem(ctx, partitionKey(examined), x.id(name), change, nil)
-		return resp.Response, err
-	}
-}
-
-// batch makes two documents, both or none.
-func (x *examiner) batch(bytes int) attempt {
-	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
-		both, ids := container.NewTransactionalBatch(partitionKey(examined)), []string{x.fresh(), x.fresh()}
-		for _, id := range ids {
-			both.CreateItem(x.document(id, bytes), nil)
-		}
-		resp, err := container.ExecuteTransactionalBatch(ctx, both, nil)
-		if err == nil && !resp.Success {
-			err = errors.New("the batch was refused")
-		}
-		if err == nil {
-			x.made = append(x.made, ids...)
 		}
 		return resp.Response, err
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"binnacle/internal/store"
@@ -227,4 +228,9 @@ func result(err error, answer *Error) string {
 		return strconv.Itoa(answer.Status)
 	}
 	return "error"
+}
+
+func tenantOf(shard string) string {
+	tenant, _, _ := strings.Cut(shard, "~")
+	return tenant
 }

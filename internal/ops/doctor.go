@@ -19,7 +19,7 @@ import (
 type DoctorConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 
-	Measure bool       `aliases:"target" help:"Create a container of 400 RU/s, measure some forty operations in it, and drop it. An hour of the container costs about $0.03. On a terminal the command asks first."`
+	Measure bool       `aliases:"target" help:"Create a container of 400 RU/s, measure some thirty operations in it, and drop it. An hour of the container costs about $0.03. On a terminal the command asks first."`
 	Yes     bool       `help:"Measure without asking."`
 	Model   ru.Model   `name:"ru-model" help:"Model that charges are compared with: step or slope, between the rows of the table of sizes." default:"step"`
 	Factors ru.Factors `name:"ru-factors" help:"Output of an earlier --measure --json, which corrects the model before the comparison. Default: none." placeholder:"FILE"`
