@@ -195,26 +195,14 @@ func TestProvisionAnEmptyAccount(t *testing.T) {
 		return p.stdout.String()
 	}
 	total := regexp.MustCompile(`(?m)^total .* ([0-9.-]+) +([0-9.-]+)$`)
-	type plan struct {
-		Steps       []struct{ Container, Action string }
-		DollarsNow  map[string]float64 `json:"dollars_now"`
-		DollarsThen map[string]float64 `json:"dollars_after"`
-	}
-	asJSON := func(flags ...string) (p plan) {
-		require.NoError(t, json.Unmarshal([]byte(provision(append(flags, "--json")...)), &p))
-		return p
-	}
 	month := time.Now().UTC().Format("chunks-2006-01")
 	dry := provision("--dry-run")
 	require.Regexp(t, month+" .* create: ", dry)
 	promised := total.FindStringSubmatch(dry)
 	require.Equal(t, "0.00", promised[1])
-	inJSON := asJSON("--dry-run")
-	require.Equal(t, map[string]float64{"least": 0, "most": 0}, inJSON.DollarsNow)
-	require.Equal(t, promised[2], fmt.Sprintf("%.2f-%.2f", inJSON.DollarsThen["least"], inJSON.DollarsThen["most"]))
 	list, err := client(t, addr).Containers().List(context.Background())
 	require.True(t, err != nil || len(list) == 0, "a dry run made %v", list)
-	require.Equal(t, inJSON, asJSON("--once"), "all that is made, base containers too")
+	require.Equal(t, promised, total.FindStringSubmatch(provision("--once")), "all that is made, base containers too")
 	dry = provision("--dry-run")
 	require.NotContains(t, dry, "create")
 	require.Equal(t, []string{promised[2], promised[2]}, total.FindStringSubmatch(dry)[1:], "as promised")

@@ -37,7 +37,6 @@ type ProvisionConfig struct {
 	DryRun bool          `help:"Print the plan without applying it."`
 	Export string        `help:"Print the database and its base containers as infrastructure code in arm, bicep or terraform, and exit." enum:"arm,bicep,terraform," default:"" placeholder:"LANGUAGE"`
 	Once   bool          `help:"Apply the plan once and exit."`
-	JSON   bool          `name:"json" help:"Print the plan as JSON. Needs --dry-run or --once."`
 	Every  time.Duration `help:"Time between two rounds of planning." default:"1m"`
 	Admin  string        `help:"Address of the admin listener. Default: none." placeholder:"ADDRESS"`
 
@@ -189,8 +188,6 @@ func (cfg ProvisionConfig) Run(ctx context.Context, env ops.Env) error {
 	var faults faults
 	faults.azure(cfg.Azure, cfg.Account)
 	faults.journal(cfg.Journal)
-	faults.Check(!cfg.JSON || len(cfg.Journal.Of) == 0, "--json prints the plan of containers: not with --journal-of")
-	faults.Check(!cfg.JSON || cfg.DryRun || cfg.Once, "--json needs --dry-run or --once")
 	faults.policy(cfg.Policy)
 	if err := faults.Err(); err != nil {
 		return err
@@ -274,11 +271,8 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env ops.Env) error 
 	if err != nil && len(steps) == 0 {
 		return err
 	}
-	shape.MaxRUs, shape.Capacity = p.MaxRUs(), p.Capacity()
-	if cfg.JSON {
-		return errors.Join(err, provision.PrintJSON(env.Stdout, steps, shape))
-	}
-	printShape(shape, env.Stdout)
+	shape.maxRUs, shape.capacity = p.MaxRUs(), p.Capacity()
+	shape.print(env.Stdout)
 	return errors.Join(err, provision.Print(env.Stdout, steps))
 }
 
@@ -287,50 +281,58 @@ func containerLoads(c *cosmos.Client) *provision.ContainerLoads {
 	return &provision.ContainerLoads{Ranges: c, Heat: reader, Forecasts: reader}
 }
 
+// planShape is what a plan says of the account besides its steps.
+type planShape struct {
+	profiles *provision.Comparison // nil: no profile is chosen
+	period   *sharding.PeriodEpoch // what containers would be like from a day on; nil: as they are
+	capacity string                // provisioned or serverless
+	maxRUs   int                   // bounds all containers together
+}
+
 // shape returns what profiles cost, if one is chosen, and how long containers would be from a day on, if that would
 // change.
-func (c ProvisionConfig) shape(ctx context.Context, p *provision.Provisioner) (out provision.Printed, err error) {
+func (c ProvisionConfig) shape(ctx context.Context, p *provision.Provisioner) (out planShape, err error) {
 	if c.Shape.Profile != "" && p.Capacity() == "provisioned" {
 		of, err := p.Compare(ctx)
 		if err != nil {
 			return out, err
 		}
-		out.Profiles = &of
+		out.profiles = &of
 	}
 	e, changes, err := p.NextPeriod(ctx)
 	switch {
 	case err != nil && !c.DryRun:
 		err = nil // the round says it
 	case changes:
-		out.Period = &provision.NewPeriod{From: time.UnixMilli(e.From.Start()).UTC().Format(time.DateOnly),
-			Period: string(e.Period), Shared: e.Shared}
+		out.period = &e
 	}
 	return out, err
 }
 
-func printShape(of provision.Printed, w io.Writer) {
-	if p := of.Profiles; p != nil {
+func (s planShape) print(w io.Writer) {
+	if p := s.profiles; p != nil {
 		fmt.Fprintf(w, "small: %d RU/s that all containers share, $%.2f a month; "+
 			"large, as it is set: $%.2f a month at rest\nbreak-even: %.0f RU/s to share; "+
 			"auto changes to large when 1.5 times the busiest minute of a day is above it\n\n",
 			p.SharedRUs, p.Small.Most, p.Large.Least, p.BreakEvenRUs)
 	}
-	if e := of.Period; e != nil {
+	if e := s.period; e != nil {
 		with := " with throughput of their own"
 		switch {
-		case of.Capacity == "serverless":
+		case s.capacity == "serverless":
 			with = ""
 		case e.Shared:
 			with = " with shared throughput"
 		}
-		fmt.Fprintf(w, "containers of a %s%s from %s on; what is stored stays where it is\n\n", e.Period, with, e.From)
+		fmt.Fprintf(w, "containers of a %s%s from %s on; what is stored stays where it is\n\n", e.Period, with,
+			time.UnixMilli(e.From.Start()).UTC().Format(time.DateOnly))
 	}
-	if of.Capacity == "serverless" {
+	if s.capacity == "serverless" {
 		fmt.Fprintf(w, "the account is serverless: $%.2f a million request units, in no total below\n\n",
 			ru.ServerlessPerMillion)
 		return
 	}
-	fmt.Fprintf(w, "at most %d RU/s for all containers together (--max-rus)\n\n", of.MaxRUs)
+	fmt.Fprintf(w, "at most %d RU/s for all containers together (--max-rus)\n\n", s.maxRUs)
 }
 
 // provisionFor adds the stages of provision, for the ingest of this process. It returns the directory as ingest is to

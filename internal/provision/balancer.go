@@ -91,13 +91,6 @@ func (b *Balancer) Round(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// placing is a container and a day to be decided.
-type placing struct {
-	container  string
-	day, today telemetry.Day
-	tenants    []tenant.Tenant
-}
-
 func (b *Balancer) container(ctx context.Context, at placing) error {
 	like := control.Decision{Container: at.container, Day: at.day, Advice: b.cfg.Advise}
 	d, found, err := b.cfg.Decisions.Find(ctx, like)

@@ -41,6 +41,13 @@ const (
 	fullGrowth = 0.2e9
 )
 
+// placing is a container and a day to be decided.
+type placing struct {
+	container  string
+	day, today telemetry.Day
+	tenants    []tenant.Tenant
+}
+
 // input returns the balancer's input for a container and day. It fails with store.ErrNoContainer without one.
 func (l Loads) input(ctx context.Context, at placing, now time.Time) (in balance.Input, err error) {
 	in = balance.Input{Day: at.day, Measured: at.today}

@@ -12,9 +12,6 @@ import (
 	"binnacle/sharding"
 )
 
-// forEver is how long a container counts as kept of a tenant without a retention.
-const forEver = 365 * 24 * time.Hour
-
 // autoscales reports whether a new container of an owner is made with autoscale, and why. A mode can't be changed, so
 // it is the one that costs less over the rest of the container's life, by the load that it is expected to have.
 func (pl *planner) autoscales(owner string, of sharding.Span) (auto bool, why string) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -350,4 +351,43 @@ func (pl *planner) over(owner string, of sharding.Span, month control.Month) boo
 func has(t tenant.Tenant, name string, of sharding.Span) bool {
 	return slices.ContainsFunc(t.Placement.Visits(nil, of.Range()),
 		func(v sharding.Visit) bool { return v.Container == name })
+}
+
+// sharedStep returns what to do with the throughput that containers share: it follows the busiest minute of the last
+// day, with headroom, and is lowered only where that saves a fifth.
+func (pl *planner) sharedStep(seen store.ContainerState) Step {
+	step := Step{Container: store.Database, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}
+	unit := int(ru.Step(seen.Throughput.Autoscale))
+	need := max(int(math.Ceil(pl.of.SharedPeak*headroom)), pl.policy.SharedRUs, seen.MinRUs)
+	need = (need + unit - 1) / unit * unit
+	if need > seen.Throughput.RUs || need*5 <= seen.Throughput.RUs*4 {
+		step.Action, step.Wanted.RUs = Scale, need
+		step.Why = fmt.Sprintf("%.0f RU/s in the busiest minute of a day", pl.of.SharedPeak)
+		if seen.Pending {
+			step.Waits = "a change is under way"
+		}
+	}
+	return step
+}
+
+func (pl *planner) shares(of sharding.Span) bool {
+	_, can := pl.seen[store.Database]
+	return can && sharding.ShareThroughput(pl.of.Periods, of)
+}
+
+// boundShared has containers made with throughput of their own that are more than may share one.
+func (pl *planner) boundShared(steps []Step) {
+	sharing := 0
+	for _, s := range pl.seen {
+		if s.Throughput.Shared {
+			sharing++
+		}
+	}
+	for i := range steps {
+		if s := &steps[i]; s.Action == Create && s.Wanted.Shared {
+			if sharing++; sharing > maxShared {
+				s.Wanted = store.Throughput{RUs: pl.policy.rus(s.Tier)}
+			}
+		}
+	}
 }

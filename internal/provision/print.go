@@ -2,7 +2,6 @@ package provision
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -78,66 +77,6 @@ func withFreeTier(steps []Step) ru.Bill {
 	rus := ru.Price(ru.Priced{RUs: ru.FreeRUs}).Most
 	least := after.Least - free - min(rus, after.Least-gb*ru.StoragePerGB)
 	return ru.Bill{Least: max(0, least), Most: max(0, least, after.Most-free-rus)}
-}
-
-// Printed is a plan as JSON.
-type Printed struct {
-	Steps []PrintedStep `json:"steps"`
-	Now   ru.Bill       `json:"dollars_now"` // a month, list price
-	// After is the bill when all steps are done that need not wait.
-	After ru.Bill `json:"dollars_after"`
-	// FreeTier is that bill on an account of the free tier; none for a serverless account.
-	FreeTier *ru.Bill    `json:"dollars_with_free_tier,omitempty"`
-	Profiles *Comparison `json:"profiles,omitempty"`
-	Period   *NewPeriod  `json:"period,omitempty"`
-	Capacity string      `json:"capacity"` // provisioned or serverless
-	// MaxRUs bounds all containers together.
-	MaxRUs int `json:"max_rus"`
-}
-
-// PrintedStep is a step as JSON.
-type PrintedStep struct {
-	Container  string            `json:"container"`
-	Tier       Tier              `json:"tier"`
-	Action     Action            `json:"action"` // "-" for none
-	Now        *store.Throughput `json:"now"`    // null: it is not there
-	After      *store.Throughput `json:"after"`  // null: it is not there
-	Why        string            `json:"why,omitempty"`
-	Waits      string            `json:"waits,omitempty"`
-	Beyond     int               `json:"beyond_max_rus,omitempty"` // RU/s that are wanted and not bought
-	GB         float64           `json:"gb"`
-	DollarsNow ru.Bill           `json:"dollars_now"`
-	Dollars    ru.Bill           `json:"dollars_after"`
-}
-
-// NewPeriod is the period of containers from a day on.
-type NewPeriod struct {
-	From   string `json:"from"`
-	Period string `json:"period"`
-	Shared bool   `json:"shared"`
-}
-
-// PrintJSON writes steps, by month, with what else the plan has.
-func PrintJSON(w io.Writer, steps []Step, p Printed) error {
-	bought := func(t store.Throughput) *store.Throughput {
-		if t == (store.Throughput{}) {
-			return nil
-		}
-		return &t
-	}
-	p.Steps = []PrintedStep{}
-	for _, s := range sorted(steps) {
-		p.Steps = append(p.Steps, PrintedStep{Container: s.Container, Tier: s.Tier, Action: s.Action, Now: bought(s.Now),
-			After: bought(s.after()), Why: s.Why, Waits: s.Waits, Beyond: s.Beyond, GB: s.GB, DollarsNow: s.bill(s.Now),
-			Dollars: s.bill(s.after())})
-	}
-	if p.Now, p.After = totals(steps); !isServerless(steps) {
-		free := withFreeTier(steps)
-		p.FreeTier = &free
-	}
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	return out.Encode(p)
 }
 
 // spellBill returns the price of a month, or from the least to the most.

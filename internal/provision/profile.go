@@ -3,8 +3,6 @@ package provision
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -117,54 +115,14 @@ func peakOf(frames []heat.Frame, within map[string]bool) (peak float64) {
 	return peak
 }
 
-// sharedStep returns what to do with the throughput that containers share: it follows the busiest minute of the last
-// day, with headroom, and is lowered only where that saves a fifth.
-func (pl *planner) sharedStep(seen store.ContainerState) Step {
-	step := Step{Container: store.Database, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}
-	unit := int(ru.Step(seen.Throughput.Autoscale))
-	need := max(int(math.Ceil(pl.of.SharedPeak*headroom)), pl.policy.SharedRUs, seen.MinRUs)
-	need = (need + unit - 1) / unit * unit
-	if need > seen.Throughput.RUs || need*5 <= seen.Throughput.RUs*4 {
-		step.Action, step.Wanted.RUs = Scale, need
-		step.Why = fmt.Sprintf("%.0f RU/s in the busiest minute of a day", pl.of.SharedPeak)
-		if seen.Pending {
-			step.Waits = "a change is under way"
-		}
-	}
-	return step
-}
-
-func (pl *planner) shares(of sharding.Span) bool {
-	_, can := pl.seen[store.Database]
-	return can && sharding.ShareThroughput(pl.of.Periods, of)
-}
-
-// boundShared has containers made with throughput of their own that are more than may share one.
-func (pl *planner) boundShared(steps []Step) {
-	sharing := 0
-	for _, s := range pl.seen {
-		if s.Throughput.Shared {
-			sharing++
-		}
-	}
-	for i := range steps {
-		if s := &steps[i]; s.Action == Create && s.Wanted.Shared {
-			if sharing++; sharing > maxShared {
-				s.Wanted = store.Throughput{RUs: pl.policy.rus(s.Tier)}
-			}
-		}
-	}
-}
-
 // Comparison is what profiles cost in a month, by list prices, with the least storage that is billed.
 type Comparison struct {
-	PeakRUs float64 `json:"peak_rus"` // RU/s of the busiest minute of the last day; 0: not known
+	PeakRUs float64 // RU/s of the busiest minute of the last day; 0: not known
 	// SharedRUs is the throughput that sharing needs.
-	SharedRUs int `json:"shared_rus"`
+	SharedRUs int
 	// BreakEvenRUs is the shared throughput at which Auto changes to Large.
-	BreakEvenRUs float64 `json:"break_even_rus"`
-	Small        ru.Bill `json:"dollars_small"`
-	Large        ru.Bill `json:"dollars_large"`
+	BreakEvenRUs float64
+	Small, Large ru.Bill
 }
 
 // Compare returns what profiles cost for the tenants and the load that there are.
@@ -232,6 +190,9 @@ func (c Config) now() time.Time {
 	}
 	return c.Now()
 }
+
+// forEver is how long a container counts as kept of a tenant without a retention.
+const forEver = 365 * 24 * time.Hour
 
 // spans returns the days of a period's containers that tenants keep, and of the next one. Endless counts as a year.
 func (c Config) spans(period sharding.Period, tenants []tenant.Tenant) (all []sharding.Span) {
