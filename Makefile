@@ -1,7 +1,7 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-growth bench-fresh bench-resume soak chaos kills random-queries fuzz
-.PHONY: balance box box-planted box-years years partitioning access-patterns patterns month-begins plan loadtest-check xray fmt vet staticcheck deadcode arch full
+.PHONY: balance box box-planted box-years years partitioning access-patterns patterns scale month-begins report plan loadtest-check xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance python-conformance javascript-conformance java-conformance
 .PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it focus-it upgrade-it
 .PHONY: openapi-lint deploy-check ci
@@ -124,15 +124,23 @@ access-patterns: ## Tables of docs/reference/access-patterns.md, measured anew
 patterns: ## Tables of docs/reference/patterns.md, measured anew
 	go test -count=1 -run '^TestPatterns$$' ./internal/lab/blogexample -patterns.update
 
+scale: ## Figures of docs/reference/cost.md: ten million devices for a month, simulated
+	go run ./cmd/binnacle loadtest --simulate --scenario zipf --devices 10000000 --simulate-tenants 10000 --partitions 100 --interval 1m --hold 12h
+
 month-begins: ## A month begins in real time, with 5,000 devices: what is asked of the store by the minute; 20 minutes
 	bash .ci/month-begins
+
+report: ## The load test's pages that the guide links, made anew
+	go run ./cmd/binnacle loadtest --scenario whale --html docs/start/reports/loadtest-whale.html >/dev/null
+	go run ./cmd/binnacle loadtest --scenario tenant-explodes --html docs/start/reports/loadtest-tenant-explodes.html >/dev/null
 
 plan: ## The plan that the guide links, made anew; needs ../shared/data
 	go run ./cmd/binnacle plan docs/start/plan-trucks.yaml --out internal/lab/planner/testdata/plan-trucks
 
 loadtest-check: ## What the load test promises, of small fleets in the scenarios in which something happens
 	go build -o binnacle ./cmd/binnacle
-	./binnacle loadtest --scenario reconnect --check --devices 400 --interval 1m --minutes 15 --hold 15m >/dev/null
+	for s in month-roll reconnect; do \
+	  ./binnacle loadtest --scenario $$s --check --devices 400 --interval 1m --minutes 15 --hold 15m >/dev/null || exit 1; done
 	./binnacle loadtest --scenario tenant-explodes --check --interval 5m --sample 5m >/dev/null
 
 xray: ## What `binnacle xray` predicts of ACCOUNTS=20 random accounts, beside what is measured when each layout is written

@@ -9,13 +9,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"binnacle/internal/app"
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/lab/blogexample"
-	"binnacle/internal/lab/loadtest"
 	"binnacle/internal/lab/xray"
 	"binnacle/internal/ops"
 	"binnacle/internal/ops/queryclient"
@@ -131,39 +129,6 @@ func printReport[R any](e *env, asJSON bool, report R, print func(io.Writer, R) 
 		return printJSON(e.stdout, report)
 	}
 	return print(e.stdout, report)
-}
-
-type loadtestCommand struct {
-	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; hot-device: one device reports half of all readings; tenant-explodes: one grows for three days; reconnect: half of the devices send late; main: uniform and whale; or all." enum:"uniform,whale,hot-device,tenant-explodes,reconnect,main,all" default:"main"`
-	Minutes  int             `help:"Measured fleet time, in minutes. Default: an hour, or a day with a hold of 12h and more." default:"0" placeholder:"MINUTES"`
-	Config   loadtest.Config `kong:"embed"`
-	Check    bool            `help:"Exit with 1 unless Binnacle keeps its promises: hottest physical partition at most 1.2 times the mean with the balancer, 0.5 % of answers 429, a minute of waiting, 1/200 of the RU of other layouts."`
-	JSON     bool            `name:"json" help:"Print JSON."`
-}
-
-func (c *loadtestCommand) Run(e *env) error {
-	cfg := c.Config
-	cfg.Window, cfg.Progress = time.Duration(c.Minutes)*time.Minute, e.progress()
-	switch c.Scenario {
-	case "main":
-		cfg.Scenarios = loadtest.MainScenarios()
-	case "all":
-		cfg.Scenarios = loadtest.AllScenarios()
-	default:
-		cfg.Scenarios = []loadtest.Scenario{loadtest.Scenario(c.Scenario)}
-	}
-	if cfg.Progress == nil {
-		fmt.Fprintln(e.stderr, "The load test runs: a minute or two for the main scenarios, half an hour for all.")
-	}
-	report, err := loadtest.Run(e.ctx, cfg)
-	if err != nil {
-		return err
-	}
-	err = printReport(e, c.JSON, report, loadtest.Print)
-	if faults := report.Check(); err == nil && c.Check && len(faults) > 0 {
-		return fmt.Errorf("figures that do not keep what Binnacle promises:\n%s", strings.Join(faults, "\n"))
-	}
-	return err
 }
 
 type tenantCommand struct {

@@ -270,13 +270,16 @@ Examples:
   binnacle plan --from-topic telemetry --save workload.yaml`,
 	"loadtest": `The same readings go through several layouts, each on an embedded Cosmos DB with several physical partitions: documents per
 reading, documents of 100 readings, and Binnacle, before and after its balancer has seen the load. It uses nothing outside
-of the process. Request units are modelled, and --ru-factors corrects them by what an account charges.
+of the process unless --target is given. Request units are modelled, and --ru-factors corrects
+them by what an account charges. Those of --target are what the account has charged.
 
 Examples:
   binnacle loadtest
-  binnacle loadtest --scenario whale --partitions 20
+  binnacle loadtest --scenario whale --partitions 20 --html report.html
   binnacle loadtest --scenario all --check
-  binnacle loadtest --devices 2000 --interval 30s --minutes 120 --json`,
+  binnacle loadtest --devices 2000 --interval 30s --minutes 120 --json
+  binnacle loadtest --simulate --devices 10000000 --partitions 100 --interval 1m --hold 12h
+  binnacle loadtest --target --cosmos https://ACCOUNT.documents.azure.com:443/ --key-file keys --target-rus 12000`,
 	"xray": `It reads documents of each physical partition, at most --max-rus in all, and writes nothing. Any container
 will do, not only Binnacle's. It says how hot the hottest physical partition is, which keys fill it, and what other
 partition keys would do.

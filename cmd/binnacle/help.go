@@ -26,9 +26,10 @@ var firstFlags = map[string][]string{
 	"replay": {"kafka", "topic", "format", "tenant", "device", "time-column", "shift-to", "rate", "dry-run", "from-dlq",
 		"backfill"},
 	"emulator": {"cosmos", "data-dir", "tls", "physical-partitions", "faults", "ru-model"},
-	"loadtest": {"scenario", "devices", "partitions", "interval", "minutes", "hold", "check", "json"},
-	"plan":     {"out", "set", "json", "from-topic", "kafka", "save"},
-	"audit":    {"from", "to", "tenant", "device", "columns", "log", "no-kafka", "json", "cosmos", "key-file", "kafka"},
+	"loadtest": {"scenario", "devices", "partitions", "interval", "minutes", "hold", "html", "check", "json",
+		"simulate", "target", "cosmos", "key-file", "yes"},
+	"plan":  {"out", "set", "json", "from-topic", "kafka", "save"},
+	"audit": {"from", "to", "tenant", "device", "columns", "log", "no-kafka", "json", "cosmos", "key-file", "kafka"},
 }
 
 // helpAll shows all flags of a command and ends.

@@ -33,6 +33,9 @@ const Prefix = "/console/"
 //go:embed page
 var files embed.FS
 
+// File returns a file of the page by its name below page/, for pages of other commands.
+func File(name string) ([]byte, error) { return files.ReadFile("page/" + name) }
+
 // policy lets the page load what comes from here and nothing else, and forbids to put it into a frame. Scripts and
 // styles are files; markup is never made of strings.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +

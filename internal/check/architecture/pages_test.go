@@ -24,7 +24,7 @@ func TestWordsOfPages(t *testing.T) {
 	place := regexp.MustCompile(`^docs/((start|operate|reference|internals)/.*|ARCHITECTURE\.md|README\.md)$`)
 	words := 0
 	for _, page := range tracked(t) {
-		if !strings.HasPrefix(page, "docs/") || !strings.HasSuffix(page, ".md") {
+		if !strings.HasPrefix(page, "docs/") || !strings.HasSuffix(page, ".md") || strings.Contains(page, "/reports/") {
 			continue
 		}
 		require.Regexp(t, place, page)

@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 129_650
+	mostLines = 131_398
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 104_545
+	mostProductLines = 104_650
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )

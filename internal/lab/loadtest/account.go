@@ -70,6 +70,28 @@ func (a *account) partitions(container string) ([]emulator.PartitionStats, error
 	return parts, nil
 }
 
+// aligned adds up the figures of the physical partitions of containers that are alike: one row a partition,
+// over all containers together. Peak is the highest peak among them.
+func (a *account) aligned(containers []string) (out []emulator.PartitionStats, err error) {
+	for _, name := range containers {
+		parts, err := a.partitions(name)
+		if err != nil {
+			return nil, err
+		}
+		if out == nil {
+			out = parts
+			continue
+		}
+		for i, p := range parts {
+			out[i].RUs += p.RUs
+			out[i].Requests += p.Requests
+			out[i].Throttled += p.Throttled
+			out[i].Peak = max(out[i].Peak, p.Peak)
+		}
+	}
+	return out, nil
+}
+
 // calm returns the least RU/s with which none of these partitions would have answered 429, or 0 where one of the base
 // containers would.
 func (a *account) calm(of []emulator.PartitionStats) (rus float64) {

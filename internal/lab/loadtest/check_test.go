@@ -12,7 +12,7 @@ import (
 func TestCheck(t *testing.T) {
 	of := func(change func(r *loadtest.Report, balanced *loadtest.Result)) []string {
 		balanced := loadtest.Result{Layout: loadtest.Balanced, PerMillion: 2000, Hottest: 1.1,
-			Waited: 1, Keys: &loadtest.Keys{}}
+			Trace: &loadtest.Trace{Waited: []float64{0, 1}}, Keys: &loadtest.Keys{}}
 		r := loadtest.Report{IntervalSeconds: 10, HoldSeconds: 3600}
 		change(&r, &balanced)
 		r.Outcomes = []loadtest.Outcome{{Scenario: loadtest.Whale, Results: []loadtest.Result{
@@ -26,7 +26,7 @@ func TestCheck(t *testing.T) {
 	for want, change := range map[string]func(*loadtest.Report, *loadtest.Result){
 		"1.25 times the mean": func(_ *loadtest.Report, x *loadtest.Result) { x.Hottest = 1.25 },
 		"2 % of the requests": func(_ *loadtest.Report, x *loadtest.Result) { x.Throttled = 0.02 },
-		"waited for 61 s":     func(_ *loadtest.Report, x *loadtest.Result) { x.Waited = 61 },
+		"waited for 61 s":     func(_ *loadtest.Report, x *loadtest.Result) { x.Trace.Waited[1] = 61 },
 		"takes 1/175":         func(_ *loadtest.Report, x *loadtest.Result) { x.PerMillion = 4000 },
 	} {
 		faults := of(change)

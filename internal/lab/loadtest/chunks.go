@@ -19,6 +19,7 @@ import (
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 	"binnacle/sharding/balance"
+	"binnacle/sharding/epk"
 )
 
 // topic is the name of the topic that the readings would come from.
@@ -28,8 +29,15 @@ const topic = "telemetry"
 // committed here, so it does so no more often than it must.
 const commitEvery = 10 * time.Second
 
-// container returns the container of chunks that the readings go to.
-func (c Config) container() string { return sharding.Container("", sharding.Month.Of(c.firstDay())) }
+// containers returns the containers of chunks that the readings of a scenario go to. The last one holds the day
+// on which the window closes.
+func (p pass) containers() (out []string) {
+	day := func(at time.Time) telemetry.Day { return telemetry.DayOf(at.UnixMilli()) }
+	for s := sharding.Month.Of(day(p.cfg.starts())); s.First <= day(p.cfg.opens().Add(p.cfg.Window)); s = s.Next() {
+		out = append(out, sharding.Container("", s))
+	}
+	return out
+}
 
 // write takes the readings through Binnacle: a Worker of one partition fills bins and cuts them, its Executor writes
 // the chunks through the adapter.
@@ -39,18 +47,22 @@ func (c Config) container() string { return sharding.Container("", sharding.Mont
 // day has. What the bins hold when the window opens is written in it, and what they hold when it closes is not: the
 // same amount.
 func (p pass) write(ctx context.Context, a *account) (totals, error) {
-	container := p.cfg.container()
-	if err := p.buy(ctx, a, container); err != nil {
+	containers := p.containers()
+	if err := p.buy(ctx, a, containers); err != nil {
 		return totals{}, err
 	}
 	var all, window stored
-	seen := map[sharding.Key]*stored{}
-	recorded := &recording{Writer: a.client.Chunks(), clock: a.clock, sums: func(key sharding.Key) []*stored {
+	live, seen := containers[len(containers)-1], map[sharding.Key]*stored{}
+	w := counting{a.client.Chunks(), func(key sharding.Key) []*stored {
+		if key.Container != live {
+			return []*stored{&all, &window}
+		}
 		if seen[key] == nil {
 			seen[key] = &stored{}
 		}
 		return []*stored{&all, &window, seen[key]}
 	}}
+	recorded := &recording{Writer: w, clock: a.clock}
 	b, err := p.worker(ctx, a, recorded)
 	if err != nil {
 		return totals{}, err
@@ -58,7 +70,7 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 	if err := b.until(ctx, p.cfg.opens()); err != nil {
 		return totals{}, err
 	}
-	warmed, err := a.partitions(container)
+	warmed, err := a.aligned(containers)
 	if err != nil {
 		return totals{}, err
 	}
@@ -69,15 +81,16 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 	opened := a.clock.now() // later where writes have waited
 	closes := opened.Add(p.cfg.Window)
 	var t totals
-	t.trace, err = newTrace(p, []stretch{{opened, closes}}, func() ([]emulator.PartitionStats, error) {
-		return a.partitions(container)
+	recorded.recorder, err = newRecorder(p, []stretch{{opened, closes}}, func() ([]emulator.PartitionStats, error) {
+		return a.aligned(containers)
 	})
 	if err != nil {
 		return totals{}, err
 	}
-	recorded.trace, b.trace = t.trace, t.trace
+	recorded.recorder.offered(b.load)
+	b.recorder = recorded.recorder
 	if err := p.through(ctx, b, closes, func() error {
-		changes, err := a.rebalance(ctx, b, container, seen)
+		changes, err := a.rebalance(ctx, b, live, seen)
 		t.changes = append(t.changes, changes...)
 		return err
 	}); err != nil {
@@ -85,7 +98,8 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 	}
 	closes = a.clock.now()
 	t.seconds, t.offered = closes.Sub(opened).Seconds(), b.load.between(opened, closes)
-	recorded.trace = nil
+	recorded.recorder = nil
+	t.written = recorded.written
 	t.stored, t.chunks, t.bytes = window.readings, window.chunks, window.bytes
 	if err := p.count(a, b, &t); err != nil {
 		return totals{}, err
@@ -97,7 +111,7 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 	}
 	if p.layout == Binnacle && p.rus == 0 {
 		in := balance.Input{Day: p.cfg.firstDay(), Measured: p.cfg.firstDay() - 1}
-		if t.decision, err = a.decide(ctx, in, container, seen); err != nil {
+		if t.decision, err = a.decide(ctx, in, live, seen); err != nil {
 			return totals{}, err
 		}
 	}
@@ -109,13 +123,13 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 }
 
 func (p pass) count(a *account, b *ingester, t *totals) (err error) {
-	if err = t.trace.read(); err != nil {
+	if t.trace, err = b.recorder.end(); err != nil {
 		return err
 	}
 	if p.cfg.sliced {
 		t.keys = keysByDay(b.dir, p.cfg.firstDay(), p.cfg.firstDay()+explodingDays-1)
 	}
-	if t.partitions, err = a.partitions(p.cfg.container()); err != nil {
+	if t.partitions, err = a.aligned(p.containers()); err != nil {
 		return err
 	}
 	t.calm = a.calm(t.partitions)
@@ -151,14 +165,18 @@ func (a *account) rebalance(ctx context.Context, b *ingester, container string,
 			return nil, fmt.Errorf("epoch of the balancer: %w", err)
 		}
 	}
+	begins := time.UnixMilli((today + 1).Start()).Sub(b.recorder.from)
+	b.recorder.trace.Epochs = append(b.recorder.trace.Epochs, begins.Seconds())
 	_, err = b.dir.Refresh(ctx)
 	return decision.Changes, err
 }
 
-// buy makes the container of chunks, and gives it and the catalog their throughput.
-func (p pass) buy(ctx context.Context, a *account, container string) error {
-	if err := a.client.Containers().Create(ctx, container, store.Throughput{RUs: p.throughput()}); err != nil {
-		return err
+// buy makes the containers of chunks, and gives them and the catalog their throughput.
+func (p pass) buy(ctx context.Context, a *account, containers []string) error {
+	for _, name := range containers {
+		if err := a.client.Containers().Create(ctx, name, store.Throughput{RUs: p.throughput()}); err != nil {
+			return err
+		}
 	}
 	// A fleet's first entries come at once, and in no order. Waiting for them would make time depend on it.
 	return a.client.Containers().SetThroughput(ctx, store.CatalogContainer,
@@ -172,7 +190,7 @@ type ingester struct {
 	local *ingest.Local
 	dir   *control.Directory
 
-	trace *trace // of the window, once it has opened
+	recorder *recorder
 }
 
 func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester, error) {
@@ -210,7 +228,7 @@ func (b *ingester) until(ctx context.Context, end time.Time) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := b.trace.advance(b.clock.now()); err != nil {
+		if err := b.recorder.advance(b.clock.now()); err != nil {
 			return err
 		}
 		second := b.clock.now().Truncate(time.Second).Add(time.Second)
@@ -237,18 +255,14 @@ type stored struct {
 	rus                     float64
 }
 
-// recording stores chunks and counts them. While trace is set it also records how long each waited for throughput.
-type recording struct {
+// counting stores chunks and counts them. of returns the sums that count the chunks of a key.
+type counting struct {
 	store.Writer
-	clock *clock
-	// sums returns the sums that count the chunks of a key.
-	sums  func(sharding.Key) []*stored
-	trace *trace
+	of func(sharding.Key) []*stored
 }
 
 // Create implements store.Writer.
-func (w *recording) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
-	before := w.clock.now()
+func (w counting) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
 	receipt, err := w.Writer.Create(ctx, key, id, doc)
 	if err != nil {
 		return receipt, err
@@ -257,13 +271,53 @@ func (w *recording) Create(ctx context.Context, key sharding.Key, id string, doc
 	if err != nil {
 		return receipt, fmt.Errorf("count the readings of chunk %s: %w", id, err)
 	}
-	for _, s := range w.sums(key) {
+	for _, s := range w.of(key) {
 		s.readings += c.Header.Readings
 		s.chunks++
 		s.bytes += len(doc)
 		s.rus += receipt.RUs
 	}
-	w.trace.wait(w.clock.now().Sub(before)) // only a 429 moves the clock here
+	return receipt, nil
+}
+
+// recording stores chunks and records each, with the time for which it waited for throughput.
+type recording struct {
+	store.Writer
+	clock    *clock
+	recorder *recorder // nil while nothing is recorded
+	written  []writtenChunk
+}
+
+type writtenChunk struct {
+	at       time.Time
+	key      sharding.Key
+	id       string
+	doc      []byte
+	readings int
+	rus      float64
+}
+
+// Create implements store.Writer.
+func (w *recording) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
+	before := w.clock.now()
+	receipt, err := w.Writer.Create(ctx, key, id, doc)
+	if w.recorder == nil || err != nil {
+		return receipt, err
+	}
+	c, err := chunk.Parse(doc)
+	if err != nil {
+		return receipt, fmt.Errorf("record chunk %s: %w", id, err)
+	}
+	now, fate := w.clock.now(), StoredAtOnce
+	if now.After(before) { // only a 429 moves the clock here
+		fate = StoredLate
+	}
+	at := epk.MultiHash(epk.String(key.TenantShard), epk.String(key.Device))
+	of := tracedWrite{now, key.TenantShard, at, receipt.RUs, c.Header.Readings}
+	w.recorder.write(of)
+	w.recorder.waited(now, now.Sub(before))
+	w.recorder.mark(of, fate)
+	w.written = append(w.written, writtenChunk{now, key, id, doc, c.Header.Readings, receipt.RUs})
 	return receipt, nil
 }
 

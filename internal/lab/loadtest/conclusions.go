@@ -14,43 +14,6 @@ import (
 	"binnacle/internal/text/report"
 )
 
-// lead returns a scenario's outcome in a few sentences.
-func lead(o Outcome) string {
-	var refusing []Result
-	others := 0
-	var binnacle string
-	for _, x := range o.Results {
-		switch {
-		case x.Layout == Balanced:
-			binnacle += fmt.Sprintf(" With the balancer its hottest physical partition has %.2f times the mean.", x.Hottest)
-		case x.Layout == Binnacle:
-			binnacle = fmt.Sprintf("With Binnacle %s, for %s RU per million values instead of %s.", x.accepted(),
-				number(x.PerMillion), number(o.Results[0].PerMillion)) + binnacle
-		default:
-			if others++; x.lost() >= hardlyAny && x.Throttled > 0 {
-				refusing = append(refusing, x)
-			}
-		}
-	}
-	of := func(figure func(Result) float64) string {
-		least, most := math.Inf(1), 0.0
-		for _, x := range refusing {
-			least, most = min(least, figure(x)), max(most, figure(x))
-		}
-		if percent(least) == percent(most) {
-			return percent(most)
-		}
-		return percent(least) + " to " + percent(most)
-	}
-	if len(refusing) == 0 {
-		return binnacle
-	}
-	hottest := func(x Result) float64 { return slices.Max(x.Spread) }
-	return fmt.Sprintf("%d of %d other layouts do not accept all readings: %s are refused, because one physical "+
-		"partition is asked for %s of the load and has %s of the throughput. %s", len(refusing), others, of(Result.lost),
-		of(hottest), percent(1/float64(len(refusing[0].Spread))), binnacle)
-}
-
 // conclusions draws the conclusions from one scenario's figures, for each layout.
 func conclusions(o Outcome) (out []string) {
 	for _, x := range o.Results {
@@ -150,7 +113,7 @@ func (r Result) spare() string {
 
 // balanced describes the balancer's changes and their gain.
 func (r Result) balanced() string {
-	if len(r.Days) > 0 {
+	if r.Trace != nil && len(r.Trace.Epochs) > 0 {
 		return fmt.Sprintf("Binnacle, balanced: each evening the balancer places tenants for the next day by "+
 			"what the day has written, %s in all. Over all days the hottest physical partition has %.2f times the mean, "+
 			"and %s.", plural(r.Epochs, "epoch"), r.Hottest, r.accepted()) + r.spare()

@@ -31,9 +31,10 @@ type Config struct {
 
 	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
 
-	joined   time.Duration // until the devices report, since midnight
+	// starting is the start of the fleet, if not midnight.
+	starting time.Time
 	settling time.Duration // until the window opens, if not a hold
-	sliced   bool          // a document per reading is measured for a while in each hour of the window
+	sliced   bool          // a document per reading is measured for a while in each column of the window
 }
 
 // DefaultConfig returns a load that takes well under a minute and is large enough that 429s are no chance.
@@ -43,8 +44,8 @@ func DefaultConfig() Config {
 	return c
 }
 
-// midnight is when the fleet starts to report. All ends in the same month, so Binnacle has one container; a window that
-// is shorter than a day ends before the next midnight.
+// midnight is when the fleet starts to report, but in MonthRoll. All else ends in the same month, so Binnacle has one
+// container; a window that is shorter than a day ends before the next midnight.
 var midnight = time.Date(2026, time.November, 20, 0, 0, 0, 0, time.UTC)
 
 const day = 24 * time.Hour
@@ -122,7 +123,12 @@ const (
 // perSecond returns how many readings the fleet reports in a second.
 func (c Config) perSecond() float64 { return float64(c.Devices) / c.Interval.Seconds() }
 
-func (c Config) starts() time.Time { return midnight.Add(c.joined) }
+func (c Config) starts() time.Time {
+	if c.starting.IsZero() {
+		return midnight
+	}
+	return c.starting
+}
 
 // firstDay returns the day on which the fleet starts to report. The balancer's epochs begin on it.
 func (c Config) firstDay() telemetry.Day { return telemetry.DayOf(c.starts().UnixMilli()) }
@@ -142,13 +148,25 @@ func (c Config) spans(l Layout) []stretch {
 	}
 	length := min(c.Sample, c.Window)
 	if !c.sliced {
-		return []stretch{{c.opens(), c.opens().Add(length)}}
+		from := c.opens()
+		if from.Before(roll) && from.Add(c.Window).After(roll) {
+			from = roll.Add(-length / 2)
+		}
+		return []stretch{{from, from.Add(length)}}
 	}
 	var out []stretch
-	for from := c.opens(); from.Before(c.opens().Add(c.Window)); from = from.Add(time.Hour) {
-		out = append(out, stretch{from, from.Add(min(c.Interval, time.Hour))})
+	step := c.column()
+	for from := c.opens(); from.Before(c.opens().Add(c.Window)); from = from.Add(step) {
+		out = append(out, stretch{from, from.Add(min(c.Interval, step))})
 	}
 	return out
+}
+
+func (c Config) column() time.Duration {
+	if c.sliced {
+		return time.Hour
+	}
+	return max(time.Second, (c.Window/traceColumns + time.Second - 1).Truncate(time.Second))
 }
 
 // steps returns how many layouts are measured.

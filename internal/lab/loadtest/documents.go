@@ -15,6 +15,7 @@ import (
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/sharding"
+	"binnacle/sharding/epk"
 )
 
 // container returns how a layout is keyed and indexed: by its key and by what a reader looks for, and nothing else, as
@@ -41,6 +42,17 @@ type document struct {
 	// due is when the newest reading was published.
 	due      time.Time
 	readings int
+	epk      string // effective partition key
+	// marks bounds the marks of its readings: from the first until before the second.
+	marks [2]int
+	tried bool
+}
+
+func (d *document) hash() string {
+	if len(d.key) > 1 {
+		return epk.MultiHash(epk.String(d.key[0]), epk.String(d.key[1]))
+	}
+	return epk.Hash(epk.String(d.key[0]))
 }
 
 func (l Layout) document(m message) document {
@@ -105,11 +117,12 @@ func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 		t.seconds += s.to.Sub(s.from).Seconds()
 		t.offered += l.between(s.from, s.to)
 	}
-	t.trace, err = newTrace(p, spans, func() ([]emulator.PartitionStats, error) { return a.partitions(layout.Name) })
+	rec, err := newRecorder(p, spans, func() ([]emulator.PartitionStats, error) { return a.partitions(layout.Name) })
 	if err != nil {
 		return totals{}, err
 	}
-	w := writer{items: a.client.Items(layout.Name), clock: a.clock, trace: t.trace}
+	rec.offered(l)
+	w := writer{items: a.client.Items(layout.Name), clock: a.clock, rec: rec}
 	from := source{layout: p.layout, load: l, bins: newJSONBins(p.cfg)}
 	for _, s := range spans {
 		if err := from.settle(s.from, p.cfg.sliced); err != nil {
@@ -121,7 +134,7 @@ func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 		}
 	}
 	t.stored = w.stored
-	if err = t.trace.read(); err != nil {
+	if t.trace, err = rec.end(); err != nil {
 		return t, err
 	}
 	if t.partitions, err = a.partitions(layout.Name); err != nil {
@@ -135,7 +148,7 @@ func (p pass) during(ctx context.Context, s stretch, from *source, w *writer) er
 	again := int(math.Ceil(p.cfg.perSecond()))
 	for at := s.from; at.Before(s.to); at = at.Add(time.Second) {
 		w.clock.reach(at)
-		if err := w.trace.advance(at); err != nil {
+		if err := w.rec.advance(at); err != nil {
 			return err
 		}
 		if err := w.retry(ctx, again); err != nil {
@@ -143,12 +156,13 @@ func (p pass) during(ctx context.Context, s stretch, from *source, w *writer) er
 		}
 		err := from.until(at.Add(time.Second), func(d document) error {
 			w.clock.reach(d.due)
+			w.offer(&d)
 			return w.write(ctx, d)
 		})
 		if err != nil {
 			return err
 		}
-		w.trace.wait(w.longest())
+		w.rec.waited(at, w.longest())
 	}
 	return nil
 }
@@ -160,7 +174,12 @@ type writer struct {
 	stored  int
 
 	clock *clock
-	trace *trace
+	rec   *recorder
+}
+
+func (w *writer) offer(d *document) {
+	d.epk = d.hash()
+	d.marks = w.rec.mark(tracedWrite{at: d.due, epk: d.epk, readings: d.readings}, Refused)
 }
 
 // longest returns how long the document waits that waits for longest.
@@ -172,12 +191,19 @@ func (w *writer) longest() (d time.Duration) {
 }
 
 func (w *writer) write(ctx context.Context, d document) error {
-	_, err := w.items.Create(ctx, d.key, d.id, d.body)
+	receipt, err := w.items.Create(ctx, d.key, d.id, d.body)
 	var answer *cosmos.Error
 	switch {
 	case err == nil:
 		w.stored += d.readings
+		fate := StoredAtOnce
+		if d.tried {
+			fate = StoredLate
+		}
+		w.rec.write(tracedWrite{w.clock.now(), d.key[0], d.epk, receipt.RUs, d.readings})
+		w.rec.settle(d.marks, fate)
 	case errors.As(err, &answer) && answer.Status == http.StatusTooManyRequests:
+		d.tried = true
 		w.waiting = append(w.waiting, d)
 	default:
 		return fmt.Errorf("write a reading of %s: %w", d.id, err)

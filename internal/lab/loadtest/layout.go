@@ -42,6 +42,8 @@ func (c Config) layouts(s Scenario) []Layout {
 		return c.Layouts
 	case s == Uniform || s == Whale:
 		return allLayouts()
+	case s == MonthRoll:
+		return []Layout{ByDate, ByDevice, Binnacle, Balanced}
 	}
 	return []Layout{ByDevice, Device, Binnacle, Balanced}
 }

@@ -118,19 +118,24 @@ func TestOtherLayouts(t *testing.T) {
 	require.InEpsilon(t, hundred.Offered, hundred.Accepted, 0.05, "as many readings are written as come")
 }
 
-// A device with half of all readings heats no partition of Binnacle's after a day, and a key by device does not help
-// against it.
-func TestHotDevice(t *testing.T) {
-	cfg := small(func(c *loadtest.Config) {
-		c.Scenarios = []loadtest.Scenario{loadtest.HotDevice}
-		c.Layouts = []loadtest.Layout{loadtest.Device, loadtest.Binnacle, loadtest.Balanced}
-		c.Devices = 200
-		c.Interval, c.Sample, c.Hold, c.Window = 20*time.Second, 20*time.Second, time.Minute, time.Minute
-	})
-	results := run(t, cfg).Outcomes[0].Results
-	require.Greater(t, results[0].Hottest, 1.5)
-	require.LessOrEqual(t, results[2].Hottest, 1.2)
-	require.InEpsilon(t, results[2].Offered, results[2].Accepted, 0.05)
+// Tenants by Zipf's law, and a device with half of all readings: neither heats a partition of Binnacle's after a day,
+// and a key by device does not help against the latter.
+func TestZipfAndHotDevice(t *testing.T) {
+	for scenario, hot := range map[loadtest.Scenario]loadtest.Layout{
+		loadtest.Zipf: loadtest.ByDevice, loadtest.HotDevice: loadtest.Device,
+	} {
+		cfg := small(func(c *loadtest.Config) {
+			c.Scenarios, c.Layouts = []loadtest.Scenario{scenario}, []loadtest.Layout{hot, loadtest.Binnacle, loadtest.Balanced}
+			if c.Devices = 200; scenario == loadtest.Zipf {
+				c.Devices = 100
+			}
+			c.Interval, c.Sample, c.Hold, c.Window = 20*time.Second, 20*time.Second, time.Minute, time.Minute
+		})
+		results := run(t, cfg).Outcomes[0].Results
+		require.Greater(t, results[0].Hottest, 1.5, "%s, %s", scenario, hot)
+		require.LessOrEqual(t, results[2].Hottest, 1.2, scenario)
+		require.InEpsilon(t, results[2].Offered, results[2].Accepted, 0.05)
+	}
 }
 
 // What the layouts with a document per reading do is the same in every interval of the fleet.
@@ -212,16 +217,22 @@ func TestBalancerEvensTheWhale(t *testing.T) {
 	}
 }
 
-// Throughput is bought for other times than those in which a fleet comes back. Binnacle stores each reading.
-func TestReconnect(t *testing.T) {
-	cfg := small(func(c *loadtest.Config) {
-		c.Scenarios = []loadtest.Scenario{loadtest.Reconnect}
-		c.Layouts = []loadtest.Layout{loadtest.Device, loadtest.Binnacle}
-		c.Devices, c.Interval, c.Sample, c.Window = 100, 2*time.Minute, 2*time.Minute, 2*time.Minute
-	})
-	r := run(t, cfg).Outcomes[0].Results
-	device, binnacle := r[0], r[1]
-	require.Greater(t, device.Offered, 1.3*device.Foreseen)
-	require.Positive(t, binnacle.Accepted)
-	require.Zero(t, binnacle.Throttled)
+// Throughput is bought for other times than those in which a fleet comes back. Binnacle stores each reading, those of a
+// month's end too.
+func TestEvents(t *testing.T) {
+	for _, s := range []loadtest.Scenario{loadtest.Reconnect, loadtest.MonthRoll} {
+		cfg := small(func(c *loadtest.Config) {
+			c.Scenarios, c.Layouts = []loadtest.Scenario{s}, []loadtest.Layout{loadtest.Device, loadtest.Binnacle}
+			c.Devices, c.Interval, c.Sample, c.Window = 100, 2*time.Minute, 2*time.Minute, 2*time.Minute
+		})
+		r := run(t, cfg).Outcomes[0].Results
+		device, binnacle := r[0], r[1]
+		if s == loadtest.MonthRoll {
+			require.InDelta(t, device.Foreseen, device.Offered, 0.1, s)
+		} else {
+			require.Greater(t, device.Offered, 1.3*device.Foreseen, s)
+		}
+		require.Positive(t, binnacle.Accepted, s)
+		require.Zero(t, binnacle.Throttled, s)
+	}
 }

@@ -29,6 +29,9 @@ type Report struct {
 	Factors            ru.Factors `json:"ru_factors"`
 	PhysicalPartitions int        `json:"physical_partitions"`
 	Outcomes           []Outcome  `json:"scenarios,omitempty"`
+
+	// Command is the command line that makes the report again.
+	Command string `json:"-"`
 }
 
 // Outcome is one scenario's results, one for each layout.
@@ -61,8 +64,6 @@ type Result struct {
 	Dollars float64 `json:"dollars_per_month"`
 	// Throttled is the share of all requests that were answered 429.
 	Throttled float64 `json:"share_throttled"`
-	// Waited is the longest time that a write waited for throughput.
-	Waited float64 `json:"longest_wait_seconds"`
 	// SecondHolds is the number of writes for which a second of one physical partition has budget.
 	SecondHolds float64 `json:"writes_per_partition_second"`
 
@@ -74,6 +75,7 @@ type Result struct {
 	Enough *Enough `json:"with_enough,omitempty"`
 	Days   []Day   `json:"days,omitempty"`
 	Epochs int     `json:"epochs_by_the_balancer,omitempty"`
+	Trace  *Trace  `json:"-"`
 	// Serverless says how large a fleet like this a serverless container serves.
 	Serverless Serverless `json:"serverless"`
 	// Keys holds the keys of the largest tenant that the balancer's epoch changes.
@@ -126,7 +128,7 @@ func newResult(l Layout, free, bound totals) Result {
 		Accepted:   round(float64(bound.stored) / bound.seconds),
 		PerMillion: round(rus * 1e6 / float64(free.stored*metrics)),
 		Needed:     round(free.needed),
-		Waited:     round(bound.trace.waited.Seconds()),
+		Trace:      bound.trace,
 	}
 	if free.chunks > 0 {
 		r.Chunks = round(float64(free.chunks) / free.seconds)
@@ -162,13 +164,15 @@ type totals struct {
 	drained int // readings in the store after the last bin was cut, those before the window included
 	taken   int // readings offered until then
 
-	// calm is the least RU/s of the layout's container with which nothing would be answered 429, so that the pass would
+	// calm is the least RU/s of the layout's containers with which nothing would be answered 429, so that the pass would
 	// be the same; 0: other containers refuse.
 	calm float64
 
 	needed float64 // RU/s that the load takes
 
-	trace *trace
+	trace *Trace
+	// written lists the chunks that Binnacle wrote, from the opening of the window on.
+	written []writtenChunk
 	// keys is how many keys the largest tenant has, by day.
 	keys []int
 	// changes lists the balancer's changes while the pass ran.
@@ -177,7 +181,7 @@ type totals struct {
 	decision balance.Decision
 }
 
-// charged returns what the layout's container was charged, in RU.
+// charged returns what the layout's containers were charged, in RU.
 func (t totals) charged() (rus float64) {
 	for _, p := range t.partitions {
 		rus += p.RUs

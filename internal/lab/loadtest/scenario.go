@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -13,7 +14,9 @@ type Scenario string
 const (
 	Uniform   Scenario = "uniform"         // ten tenants of the same size
 	Whale     Scenario = "whale"           // one of ten has 80 % of the devices
+	Zipf      Scenario = "zipf"            // a thousand tenants, the nth with a share of 1/n of the first one's
 	HotDevice Scenario = "hot-device"      // ten of the same size, and one device reports half of the readings
+	MonthRoll Scenario = "month-roll"      // ten of the same size, and a month ends
 	Explodes  Scenario = "tenant-explodes" // one of 25 grows within three days from 4 % to 76 % of the devices
 	Reconnect Scenario = "reconnect"       // a fleet with half of the devices sends two hours within half an hour
 )
@@ -23,11 +26,12 @@ func MainScenarios() []Scenario { return []Scenario{Uniform, Whale} }
 
 // AllScenarios returns the scenarios in the order in which they are shown.
 func AllScenarios() []Scenario {
-	return append(MainScenarios(), HotDevice, Explodes, Reconnect)
+	return append(MainScenarios(), Zipf, HotDevice, MonthRoll, Explodes, Reconnect)
 }
 
 const (
-	tenants = 10
+	tenants     = 10
+	zipfTenants = 1000
 	// hotDevice is the number of the device that reports every second reading in HotDevice.
 	hotDevice = 1
 )
@@ -47,8 +51,14 @@ const (
 	explodingFrom = 4
 )
 
+// roll is when the month ends.
+var roll = time.Date(2026, time.December, 1, 0, 0, 0, 0, time.UTC)
+
 func (c Config) of(s Scenario) Config {
+	c.starting = midnight
 	switch s {
+	case MonthRoll:
+		c.starting = roll.Add(-c.Hold - c.Window/2)
 	case Reconnect:
 		c.settling = max(c.Hold, absence+time.Minute)
 		if c.Window < day {
@@ -113,7 +123,7 @@ func joining(cfg Config, s Scenario, turns []int) (out []*truckStream) {
 			continue
 		}
 		late := cfg
-		late.joined = time.Duration(step) * day / explodingSteps
+		late.starting = cfg.starts().Add(time.Duration(step) * day / explodingSteps)
 		some := newStream(late, s, turns[joined:n])
 		for i := range some.tenants {
 			some.tenants[i] = largestTenant
@@ -133,24 +143,51 @@ func (s Scenario) placed() bool { return s != Explodes }
 // largestTenant is the tenant that a scenario is about.
 const largestTenant = "tenant-0"
 
-// tenantOf returns the tenant of a device. Tenants take turns, so that their reports mix in time.
 func (s Scenario) tenantOf(device int) string {
-	n := device % tenants
+	n := tenants
+	switch s {
+	case Explodes:
+		n = explodingOf
+	case Zipf:
+		n = zipfTenants
+	}
+	return "tenant-" + strconv.Itoa(s.law(n)(device))
+}
+
+// law returns which of n tenants a device belongs to. Tenants take turns, so that their reports mix in time.
+func (s Scenario) law(n int) func(device int) int {
 	switch s {
 	case Whale:
-		if n = 0; device%5 == 4 {
-			n = 1 + device/5%(tenants-1)
+		return func(device int) int {
+			if device%5 < 4 || n == 1 {
+				return 0
+			}
+			return 1 + device/5%(n-1)
 		}
 	case HotDevice:
-		n = device / 2 % tenants
+		return func(device int) int { return device / 2 % n }
 	case Reconnect:
-		if n = 0; device%2 == 1 {
-			n = 1 + device/2%(tenants-1)
+		return func(device int) int {
+			if device%2 == 0 {
+				return 0
+			}
+			return 1 + device/2%(n-1)
 		}
-	case Explodes:
-		n = device % explodingOf
+	case Zipf:
+		sums := make([]float64, n)
+		whole := 0.0
+		for i := range sums {
+			whole += 1 / float64(i+1)
+			sums[i] = whole
+		}
+		// Multiples of the golden ratio are spread evenly, so that any number of devices has the law's shares.
+		return func(device int) int {
+			_, part := math.Modf(float64(device) * math.Phi)
+			i, _ := slices.BinarySearch(sums, part*whole)
+			return min(i, n-1)
+		}
 	}
-	return "tenant-" + strconv.Itoa(n)
+	return func(device int) int { return device % n }
 }
 
 // deviceOf returns the device that reports in a turn: each has one turn in an interval, but for a hot one.
@@ -165,8 +202,12 @@ func (s Scenario) about() string {
 	switch s {
 	case Whale:
 		return "one of ten tenants has 80 % of the devices"
+	case Zipf:
+		return "tenants have devices by Zipf's law, the largest of a thousand 13 %"
 	case HotDevice:
 		return "one device reports half of all readings"
+	case MonthRoll:
+		return "a month ends in the middle of the measured time"
 	case Explodes:
 		return "in three days one of 25 tenants grows from 4 % to 76 % of half as many trucks, on twice the partitions"
 	case Reconnect:
