@@ -25,7 +25,7 @@ func (b *Bins) Take(offset int64, readings []telemetry.Reading, now time.Time) (
 // take puts a reading into its bin, unless the store has it (rule W4), and reports whether it does. The caller holds
 // the lock.
 func (b *Bins) take(offset int64, r *telemetry.Reading, now time.Time) (taken bool) {
-	d := b.AddDevice(r.Tenant, r.Device)
+	d := b.deviceOf(r)
 	day := telemetry.DayOf(r.Time)
 	c := d.chain(day)
 	if c == nil {

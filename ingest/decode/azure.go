@@ -41,7 +41,7 @@ func (d *Decoder) hubHeaders(r *Record) *fault {
 			return amqpText(raw)
 		}
 		// Names come again with each message: they are made once, by their bytes.
-		if text, known := d.headers.known[string(raw)]; known {
+		if text, known := d.headers.get(raw); known {
 			return text
 		}
 		text := amqpText(raw)

@@ -246,6 +246,9 @@ func (d *Decoder) metric(place int, raw []byte) (string, error) {
 
 func (d *Decoder) append(index int, r *telemetry.Reading) {
 	d.made.reading(r)
+	if known := d.devices.last; d.opts.Slots && known.text == r.Device {
+		r.Slot = &known.value
+	}
 	d.out.Readings = append(d.out.Readings, *r)
 	d.out.Index = append(d.out.Index, index)
 }

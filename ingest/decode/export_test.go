@@ -4,7 +4,7 @@ package decode
 func (d *Decoder) Lookups() int { return d.readerOf(JSON).(*jsonReader).lookups }
 
 // Devices is how many device ids are remembered, and what they count as; of MostDeviceBytes.
-func (d *Decoder) Devices() (n, bytes int) { return len(d.devices.known), d.devices.bytes }
+func (d *Decoder) Devices() (n, bytes int) { return d.devices.n, d.devices.bytes }
 
 const MostDeviceBytes = deviceBytes
 

@@ -520,7 +520,7 @@ func (d *jsonReader) labels(names *interner, what string) (telemetry.Labels, err
 	}
 	at := d.scan.At()
 	end := at + 1 + bytes.IndexByte(d.source[at:], '}')
-	if l, ok := d.sets.known[string(d.source[at:end])]; ok {
+	if l, ok := d.sets.get(d.source[at:end]); ok {
 		d.scan.Seek(end)
 		return l, nil
 	}

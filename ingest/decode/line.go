@@ -44,6 +44,7 @@ type lineReader struct {
 type lineHead struct {
 	measurement    *place
 	tenant, device string
+	known          *cached[int32] // of the device
 	labels, tags   telemetry.Labels
 }
 
@@ -177,6 +178,7 @@ func (d *lineReader) line(index int, b []byte) (n int, f *fault) {
 	if f != nil {
 		return 0, f
 	}
+	d.devices.last = h.known
 	r := telemetry.Reading{Tenant: h.tenant, Device: h.device, Labels: h.labels, Tags: h.tags}
 	if r.Time, n, f = d.lineTime(b, at); f == nil {
 		f = d.resolveOrigin(&r, "the line")
@@ -227,7 +229,7 @@ func syntax(format string, args ...any) *fault {
 // head returns what the measurement and the tags at a place mean, and where they end, which is before a blank.
 func (d *lineReader) head(b []byte, from int) (h *lineHead, at int, f *fault) {
 	if n := bytes.IndexByte(b[from:min(len(b), from+maxLineHead)], ' '); n > 0 {
-		if h = d.heads.known[string(b[from:from+n])]; h != nil {
+		if h, ok := d.heads.get(b[from : from+n]); ok {
 			return h, from + n, nil
 		}
 	}
@@ -255,7 +257,7 @@ func (d *lineReader) head(b []byte, from int) (h *lineHead, at int, f *fault) {
 	if at == len(b) || b[at] != ' ' || !utf8.Valid(text) {
 		return nil, at, syntax("no blank behind %.80q", text)
 	}
-	h.tenant, h.device = r.Tenant, r.Device
+	h.tenant, h.device, h.known = r.Tenant, r.Device, d.devices.last
 	if h.labels, f = d.labelSets.labels(d.pairs, &d.key); f == nil {
 		h.tags, f = d.labelSets.get(d.others, &d.key)
 	}

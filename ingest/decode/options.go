@@ -33,6 +33,9 @@ type Options struct {
 	// names another is bad.
 	Bound string `kong:"-"`
 
+	// Slots has each reading come with the slot of its device's name, as long as the decoder remembers it.
+	Slots bool `kong:"-"`
+
 	// Set replaces the names in messages: for records that were refused for the names in them.
 	Set Names `kong:"-"`
 }

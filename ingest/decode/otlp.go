@@ -256,7 +256,7 @@ func (d *otlpReader) pointLabels(p *dataPoint, err error, s span) error {
 	}
 	raw := s.raw()
 	d.key = e.appendKey(d.key[:0], raw)
-	if known, ok := d.resources.points.known[string(d.key)]; ok {
+	if known, ok := d.resources.points.get(d.key); ok {
 		p.labels = known
 		return nil
 	}

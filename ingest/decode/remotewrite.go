@@ -100,7 +100,7 @@ func (d *writeReader) remoteWrite2(packed []byte) {
 
 func (d *writeReader) write(packed []byte, read func(body []byte) error) {
 	w := &d.writes
-	if w.known.known == nil {
+	if w.known.places == nil {
 		w.known = newCache[*series](seriesBytes, setWeight)
 	}
 	clear(w.symbols)
@@ -131,7 +131,7 @@ func (d *writeReader) series1(message []byte) error {
 		return w.err
 	}
 	raw := labels.raw()
-	s := d.writes.known.known[string(raw)]
+	s, _ := d.writes.known.get(raw)
 	if s == nil || d.origin.enveloped {
 		d.writes.pairs = d.writes.pairs[:0]
 		var wrong *fault
@@ -229,7 +229,7 @@ func (d *writeReader) seriesOfSymbols() (*series, error) {
 			return &series{fault: faultf(TooLarge, "the labels of a series take more than %d bytes", maxLabels)}, nil
 		}
 	}
-	if s := d.writes.known.known[string(d.key)]; s != nil && !d.origin.enveloped {
+	if s, ok := d.writes.known.get(d.key); ok && !d.origin.enveloped {
 		return s, nil
 	}
 	key := append([]byte(nil), d.key...)

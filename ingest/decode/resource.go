@@ -56,7 +56,7 @@ func (r *resources) keepPoint(key string, labels telemetry.Labels) {
 // origin.
 func (d *otlpReader) resourceOf(raw []byte) (*resource, error) {
 	if !d.origin.enveloped {
-		if known, ok := d.resources.known.known[string(raw)]; ok {
+		if known, ok := d.resources.known.get(raw); ok {
 			return known, nil
 		}
 	}

@@ -81,7 +81,7 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 	w.writer = write.New(out, w.bins, p.Observer)
 	w.taking.memory = p.Memory
 	decoding := cfg.Decode.ForTopic(cfg.Topic)
-	decoding.Meter = &w.taking
+	decoding.Meter, decoding.Slots = &w.taking, true
 	w.admission = admit.New(admit.Config{
 		Stream: a.Stream, Partition: a.Partition, Partitions: a.Partitions,
 		Decode: decoding, Register: cfg.Register, Registrations: cfg.Registrations, RegisterRate: cfg.RegisterRate,

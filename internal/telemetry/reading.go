@@ -16,6 +16,10 @@ type Reading struct {
 	Fields []Field
 	Labels Labels // part of the series
 	Tags   Labels // describe the device; newest wins
+
+	// Slot is for the taker: the place at which it found the device last, among those of some tenant. All readings with
+	// this device's name share it. It may be nil, and may be wrong.
+	Slot *int32
 }
 
 // Field is one named value of a reading. The fields of a Reading are sorted by metric, with each metric once.

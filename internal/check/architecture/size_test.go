@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_290
+	mostLines = 130_374
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_542
+	mostProductLines = 103_626
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )
