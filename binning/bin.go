@@ -202,38 +202,67 @@ func (b *Bin) Shelve(shelf Shelf, above int64) (freed int, err error) {
 // Shelvable returns how much memory Shelve would free.
 func (b *Bin) Shelvable() int { return b.old().bytes - len(b.Blocks())*blockBytes }
 
+// ReadingsThrough returns how many readings are of records up to an offset.
+func (b *Bin) ReadingsThrough(offset int64) (n int, err error) {
+	for i := range b.Blocks() {
+		x := &b.Blocks()[i]
+		if x.Through <= offset {
+			n += x.Rows
+			continue
+		}
+		if x.First <= offset {
+			run, err := x.run([]string{}, new(opener))
+			return n + sort.Search(len(run.Offsets), func(k int) bool { return run.Offsets[k] > offset }), err
+		}
+		return n, nil
+	}
+	return n + b.open.RowsThrough(offset), nil
+}
+
 // UpTo cuts behind the records up to an offset. The rest takes the place of b, which must not be appended to any more.
 func (b *Bin) UpTo(offset int64, s *Schemas) (head, rest Bin, err error) {
-	i := sort.Search(len(b.Blocks()), func(i int) bool { return b.Blocks()[i].Through > offset })
-	n := b.open.RowsThrough(offset)
+	n, err := b.ReadingsThrough(offset)
 	switch {
-	case i == len(b.Blocks()) && n == len(b.open.rows):
+	case err != nil:
+		return Bin{}, Bin{}, err
+	case n == b.Readings():
 		return *b, Bin{}, nil
-	case i == len(b.Blocks()) && n > 0:
-		return b.cutOpen(n)
-	case i == len(b.Blocks()) || b.Blocks()[i].First > offset:
-		return b.cutBlocks(i)
+	case n == 0:
+		return b.cutBlocks(0)
 	}
-	return b.cutInside(i, s, func(rows *Rows) int { return rows.RowsThrough(offset) })
+	return b.SplitAt(n, s)
 }
 
 // SplitAt cuts between records: head has about n readings, at least one record, rest has the others. The rest takes the
 // place of b, which must not be appended to any more.
 func (b *Bin) SplitAt(n int, s *Schemas) (head, rest Bin, err error) {
+	left := n
 	for i := range b.Blocks() {
-		if x := b.Blocks()[i].Rows; n >= x {
-			n -= x
+		if x := b.Blocks()[i].Rows; left >= x {
+			left -= x
 			continue
 		}
-		if n <= 0 && i > 0 {
+		if left <= 0 && i > 0 {
 			return b.cutBlocks(i)
 		}
-		return b.cutInside(i, s, func(*Rows) int { return n })
+		parts, err := b.Blocks()[i].parts()
+		if err != nil {
+			return Bin{}, Bin{}, err
+		}
+		if len(parts) > 1 {
+			apart := BinOf(b.open.names, slices.Concat(b.Blocks()[:i], parts, b.Blocks()[i+1:]))
+			apart.open = b.open
+			return apart.SplitAt(n, s)
+		}
+		if head, rest, err = b.cutInside(i, left, s); err == nil && i > 0 && head.open.Readings() > left {
+			return b.cutBlocks(i) // the first record of the block lies across the cut
+		}
+		return head, rest, err
 	}
-	if n <= 0 && len(b.Blocks()) > 0 || len(b.open.rows) == 0 {
+	if left <= 0 && len(b.Blocks()) > 0 || len(b.open.rows) == 0 {
 		return b.cutBlocks(len(b.Blocks()))
 	}
-	return b.cutOpen(n)
+	return b.cutOpen(left)
 }
 
 // cutOpen cuts behind the first n open rows, between records.
@@ -265,15 +294,15 @@ func (b *Bin) cutBlocks(i int) (head, rest Bin, err error) {
 	return head, rest, nil
 }
 
-// cutInside cuts inside block i, behind as many of its rows as n says.
-func (b *Bin) cutInside(i int, s *Schemas, n func(*Rows) int) (head, rest Bin, err error) {
+// cutInside cuts inside block i, behind about n of its rows.
+func (b *Bin) cutInside(i, n int, s *Schemas) (head, rest Bin, err error) {
 	run, err := b.Blocks()[i].run(nil, new(opener))
 	if err != nil {
 		return Bin{}, Bin{}, err
 	}
 	rows := NewRows(b.open.names)
 	rows.AppendRun(&run)
-	h, r := rows.SplitAt(n(&rows))
+	h, r := rows.SplitAt(n)
 	head, rest = BinOf(b.open.names, b.Blocks()[:i]), NewBin(b.open.names)
 	head.open = h
 	if len(r.rows) > 0 {

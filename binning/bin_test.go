@@ -451,3 +451,39 @@ func TestOverlappingBlocks(t *testing.T) {
 		}
 	}
 }
+
+// A cut decodes the rows of one block of those that became one by Join, and a record that lies across it goes to the
+// rest, unless it is the first one.
+func TestCutInsideJoinedBlocks(t *testing.T) {
+	s, b := binning.NewSchemas(), binning.NewBin(binning.NewNames())
+	const rows = 20 * binning.BlockRows
+	for i := range int64(rows) {
+		offset := i
+		if i >= 128 && i < 228 {
+			offset = 128 // one record, and a block of its own
+		}
+		if b.Ripe(offset, binning.BlockRows) {
+			b.Join(-1, offset, binning.JoinedRows)
+			require.True(t, b.Seal(s))
+		}
+		b.Append(offset, telemetry.Reading{Time: i, Fields: []telemetry.Field{{Metric: "a", Value: telemetry.IntValue(i)}}})
+	}
+	require.Less(t, len(b.Blocks()), 10)
+	for n, want := range map[int]int{1: 1, 64: 64, 100: 100, 150: 128, 227: 128, 228: 228, 333: 333, rows - 1: rows - 1} {
+		head, rest, err := b.SplitAt(n, s)
+		require.NoError(t, err)
+		require.Equal(t, want, head.Readings(), "%d", n)
+		require.Equal(t, rows-want, rest.Readings())
+		require.Less(t, head.Open().Readings(), 2*binning.BlockRows)
+		next := int64(0)
+		for _, x := range []binning.Bin{head, rest} {
+			require.NoError(t, x.Each(func(_ int64, r telemetry.Reading) {
+				require.Equal(t, next, r.Time)
+				next++
+			}))
+		}
+		through, err := b.ReadingsThrough(head.Through())
+		require.NoError(t, err)
+		require.Equal(t, want, through)
+	}
+}

@@ -171,11 +171,7 @@ func (s *Schemas) block(run *chunk.Run) (Block, error) {
 	if s.scratch, err = chunk.AppendRows(s.scratch[:0], run); err != nil {
 		return Block{}, err
 	}
-	n := run.Rows()
-	b := Block{Rows: n, Values: run.Values(), First: run.Offsets[0], Through: run.Offsets[n-1], schema: schema,
-		data: append([]byte(nil), s.scratch...)}
-	b.From, b.To = spanOf(run.Times)
-	return b, nil
+	return blockOf(run, schema, s.scratch), nil
 }
 
 // Block returns a block made of b, with rows that came from elsewhere, such as the journal, together with their schema.
@@ -251,6 +247,34 @@ func (b *Block) run(metrics []string, o *opener) (chunk.Run, error) {
 		return chunk.Run{}, fmt.Errorf("the block of offsets %d to %d: %w", b.First, b.Through, err)
 	}
 	return run, nil
+}
+
+// parts returns the blocks that became this one by Join, itself if none did.
+func (b *Block) parts() (parts []Block, err error) {
+	rest, err := new(opener).rows(b)
+	if err == nil && chunk.RowsOf(rest) == b.Rows {
+		return []Block{*b}, nil
+	}
+	for err == nil && len(rest) > 0 {
+		var first []byte
+		var run chunk.Run
+		if first, rest, err = b.schema.Cut(rest); err == nil {
+			run, err = b.schema.Rows(first, nil)
+		}
+		if err == nil {
+			parts = append(parts, blockOf(&run, b.schema, first))
+		}
+	}
+	return parts, err
+}
+
+// blockOf returns a block of the rows of a run, encoded. It copies data.
+func blockOf(run *chunk.Run, schema *chunk.Schema, data []byte) Block {
+	n := run.Rows()
+	b := Block{Rows: n, Values: run.Values(), First: run.Offsets[0], Through: run.Offsets[n-1], schema: schema,
+		data: append([]byte(nil), data...)}
+	b.From, b.To = spanOf(run.Times)
+	return b
 }
 
 // Between returns the readings of records from one offset on and below another, as a block of their own; ok is false

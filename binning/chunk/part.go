@@ -103,6 +103,18 @@ func (s *Schema) heads() int {
 	return 2
 }
 
+// Cut returns the rows of a block that were encoded first, in one, and its other rows.
+func (s *Schema) Cut(data []byte) (first, rest []byte, err error) {
+	_, used := binary.Uvarint(data)
+	rest = data[max(used, 0):]
+	for range 1 + s.heads() + len(s.columns) {
+		if _, rest, err = cutPart(rest); err != nil {
+			return nil, nil, err
+		}
+	}
+	return data[:len(data)-len(rest)], rest, nil
+}
+
 // AppendTo decodes the rows of blocks behind a run, which has rows of other blocks of the same part or none. It makes
 // room for so many rows, those of the blocks among them. After an error the run is of no use.
 func (p *Part) AppendTo(r *Run, room int, blocks ...[]byte) error {

@@ -17,11 +17,11 @@ func (b *Bins) Fit(c *Chain, h chunk.Header) (rows, rest binning.Bin, doc []byte
 	sizer := &c.Device.Sizer
 	take := sizer.ReadingsFor(c.Bin.Readings(), c.Bin.Values(), c.Bin.Width())
 	if c.Seal != Unsealed {
-		below, _, err := c.Bin.UpTo(c.Seal, b.Names.Schemas)
+		below, err := c.Bin.ReadingsThrough(c.Seal)
 		if err != nil {
 			return rows, rest, nil, err
 		}
-		take = min(take, below.Readings())
+		take = min(take, below)
 	}
 	for {
 		rows, rest = c.Bin, binning.Bin{}

@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_374
+	mostLines = 130_439
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_626
+	mostProductLines = 103_691
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )
