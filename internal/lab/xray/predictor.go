@@ -37,6 +37,54 @@ func newPredictor(s *sampler, f fleet) *predictor {
 // mostHourlyDays bounds for how many days keys with the hour are placed.
 const mostHourlyDays = 7
 
+// keyLoad is what a device stores on a day under one key.
+type keyLoad struct {
+	entity
+	key  []string
+	of   int // physical partition
+	docs float64
+	rus  float64
+}
+
+// keyLoads returns the load of a day under a scheme, in ranges of a new container.
+func (j *predictor) keyLoads(s scheme, place placement, day time.Time) (out []keyLoad) {
+	times := timesOf(day, s.hourly)
+	n := float64(len(times))
+	for _, e := range j.entities {
+		for _, at := range times {
+			key := s.key(e.entity, at)
+			out = append(out, keyLoad{e.entity, key, place.of(key), e.docs / j.f.days / n, e.rus / n})
+		}
+	}
+	return out
+}
+
+// timesOf returns the times of a day at which a key that may contain the hour is another.
+func timesOf(day time.Time, hourly bool) []time.Time {
+	times := []time.Time{day}
+	for h := 1; h < 24 && hourly; h++ {
+		times = append(times, day.Add(time.Duration(h)*time.Hour))
+	}
+	return times
+}
+
+// spreadLoads fills in how evenly a layout spreads the loads of days, and the hottest key of the first.
+func (j *predictor) spreadLoads(l Layout, days []time.Time, of func(day time.Time) []keyLoad) Layout {
+	for i, day := range days {
+		loads, keys := make([]float64, len(j.ranges)), map[string]float64{}
+		for _, p := range of(day) {
+			loads[p.of] += p.rus
+			keys[strings.Join(p.key, ", ")] += p.rus
+		}
+		l.HottestOverMean += hottestOverMean(loads) / float64(len(days))
+		if i == 0 {
+			l.HottestKey, l.HottestShare = largest(keys)
+			l.HottestShare /= j.f.rus
+		}
+	}
+	return l
+}
+
 // predict predicts a layout, in a new container with as many physical partitions.
 func (j *predictor) predict(s scheme) Layout {
 	place := evenly(len(j.ranges))
@@ -47,36 +95,17 @@ func (j *predictor) predict(s scheme) Layout {
 	case !s.daily:
 		days = days[:1]
 	}
-	l := Layout{Name: s.Name, Key: s.Key}
-	for i, day := range days {
-		loads, keys := make([]float64, len(place)), map[string]float64{}
-		for _, e := range j.entities {
-			hours := 1
-			if s.hourly {
-				hours = 24
-			}
-			for h := range hours {
-				key := s.key(e.entity, day.Add(time.Duration(h)*time.Hour))
-				loads[place.of(key)] += e.rus / float64(hours)
-				if i == 0 {
-					keys[strings.Join(key, ", ")] += e.rus / float64(hours)
-				}
-			}
-		}
-		l.HottestOverMean += hottestOverMean(loads) / float64(len(days))
-		if i == 0 {
-			l.HottestKey, l.HottestShare = largest(keys)
-			l.HottestShare /= j.f.rus
-		}
-	}
+	of := func(day time.Time) []keyLoad { return j.keyLoads(s, place, day) }
+	l := j.spreadLoads(Layout{Name: s.Name, Key: s.Key}, days, of)
 	l.FullInDays = j.full(l.HottestShare, s.hourly || s.daily, s.monthly)
 	day := j.days[0]
-	l.DeviceDay = j.readOf(place, reading{s, s.device(j.typical.entity, day), j.isTypical})
+	all := of(day)
+	l.DeviceDay = j.readOf(all, reading{place, s.device(j.typical.entity, day), j.isTypical})
 	var prefixes [][]string
 	if s.tenant != nil {
 		prefixes = s.tenant(j.tenants[0].tenant, day)
 	}
-	l.TenantDay = j.readOf(place, reading{s, prefixes, j.isLargest})
+	l.TenantDay = j.readOf(all, reading{place, prefixes, j.isLargest})
 	return j.priced(l)
 }
 
@@ -90,28 +119,20 @@ func (j *predictor) full(share float64, timed, monthly bool) float64 {
 	return days
 }
 
-// stored is the documents of one key of a day: where a reader looks for them, and whether it wants them.
-type stored struct {
-	visit  string
-	of     int     // physical partition
-	docs   float64 // a day
-	wanted bool
-}
-
 // seeksOfRead is how many conditions a read has: a key, a device or tenant, and the day.
 const seeksOfRead = 3
 
 // charged sets the charge of a read. Documents that are found one after the other cost more where others were made
 // between them: how many those are follows from the part that they have of their physical partition.
-func (j *predictor) charged(out Read, all []stored) Read {
+func (j *predictor) charged(out Read, all []keyLoad, visit func(keyLoad) (of string, wanted bool)) Read {
 	held, wanted, of := make([]float64, len(j.ranges)), map[string]float64{}, map[string]int{}
 	docs := 0.0
-	for _, d := range all {
-		held[d.of] += d.docs
-		if d.wanted {
-			wanted[d.visit] += d.docs
-			of[d.visit] = d.of
-			docs += d.docs
+	for _, l := range all {
+		held[l.of] += l.docs
+		if name, ok := visit(l); ok {
+			wanted[name] += l.docs
+			of[name] = l.of
+			docs += l.docs
 		}
 	}
 	apart := 0.0
@@ -131,31 +152,22 @@ func (j *predictor) charged(out Read, all []stored) Read {
 	return out
 }
 
-// reading is a read of one day: its keys and devices.
+// reading is a read of one day: its keys, or first levels of them, and its devices.
 type reading struct {
-	scheme scheme
-	keys   [][]string // or first levels; nil: all
-	wants  func(entity) bool
+	place placement
+	keys  [][]string // nil: all
+	wants func(entity) bool
 }
 
 // readOf returns what a read takes: a query for each key, or one of all keys.
-func (j *predictor) readOf(place placement, r reading) Read {
-	var all []stored
-	hours := 1
-	if r.scheme.hourly {
-		hours = 24
-	}
-	for _, e := range j.entities {
-		for h := range hours {
-			key := r.scheme.key(e.entity, j.days[0].Add(time.Duration(h)*time.Hour))
-			d := stored{of: place.of(key), docs: e.docs / j.f.days / float64(hours), wanted: r.wants(e.entity)}
-			if d.visit = strconv.Itoa(d.of); len(r.keys) > 0 {
-				d.visit = strings.Join(key[:len(r.keys[0])], "\x00")
-			}
-			all = append(all, d)
+func (j *predictor) readOf(all []keyLoad, r reading) Read {
+	visit := func(l keyLoad) (string, bool) {
+		if len(r.keys) == 0 {
+			return strconv.Itoa(l.of), r.wants(l.entity)
 		}
+		return strings.Join(l.key[:len(r.keys[0])], "\x00"), r.wants(l.entity)
 	}
-	return j.charged(Read{Keys: len(r.keys), Partitions: place.touched(r.keys)}, all)
+	return j.charged(Read{Keys: len(r.keys), Partitions: r.place.touched(r.keys)}, all, visit)
 }
 
 func (j *predictor) priced(l Layout) Layout {
@@ -165,29 +177,38 @@ func (j *predictor) priced(l Layout) Layout {
 	return l
 }
 
-// now judges the key that the container has, in the ranges that it has.
-func (j *predictor) now(byRange []amount) Layout {
-	l := Layout{Name: "as it is", Key: strings.Join(j.about.Key, ", ")}
-	timed := j.f.timed && j.about.Version > 1
+// now judges the key that the container has, in the ranges that it has. Where its keys contain the time, every coming
+// day has new ones.
+func (j *predictor) now() Layout {
+	timed, days := j.f.timed && j.about.Version > 1, j.days[:1]
 	if timed {
-		l = j.timed(l)
-	} else {
-		loads := make([]float64, len(byRange))
-		for i, a := range byRange {
-			loads[i] = a.rus
-		}
-		l.HottestOverMean = hottestOverMean(loads)
-		keys := map[string]float64{}
-		for _, e := range j.f.loads {
-			keys[spell(e.key)] += e.rus
-		}
-		l.HottestKey, l.HottestShare = largest(keys)
-		l.HottestShare /= j.f.rus
+		days = j.days[:min(len(j.days), 2*mostHourlyDays)]
 	}
+	of := func(day time.Time) []keyLoad { return j.keyLoadsNow(timed, day) }
+	l := j.spreadLoads(Layout{Name: "as it is", Key: strings.Join(j.about.Key, ", ")}, days, of)
 	l.FullInDays = j.full(l.HottestShare, timed, false)
-	l.DeviceDay = j.readNow(j.isTypical, timed)
-	l.TenantDay = j.readNow(j.isLargest, timed)
+	all := of(j.days[0])
+	l.DeviceDay = j.readNow(all, j.isTypical)
+	l.TenantDay = j.readNow(all, j.isLargest)
 	return j.priced(l)
+}
+
+// keyLoadsNow returns the load of a day under the container's key: where it was found or, where keys contain the time,
+// will lie.
+func (j *predictor) keyLoadsNow(timed bool, day time.Time) (out []keyLoad) {
+	live := j.live()
+	for _, o := range j.f.loads {
+		times := timesOf(day, timed && slices.ContainsFunc(o.key, component.hourly))
+		n := float64(len(times))
+		for _, at := range times {
+			key, of := o.at(at), o.of
+			if timed {
+				of = live.at(hashOf(key))
+			}
+			out = append(out, keyLoad{o.entity, levelsOf(key), of, o.docs / j.f.days / n, o.rus / n})
+		}
+	}
+	return out
 }
 
 // mostKeys is how many full keys a reader asks one by one; for more it asks all physical partitions where they lie.
@@ -195,36 +216,23 @@ const mostKeys = 100
 
 // readNow returns what a read takes under the container's key: a query for each of its keys, or one of all where there
 // are many.
-func (j *predictor) readNow(wants func(entity) bool, timed bool) Read {
+func (j *predictor) readNow(all []keyLoad, wants func(entity) bool) Read {
 	keys, ranges := map[string]bool{}, map[int]bool{}
-	live := j.live()
-	var all []stored
-	for _, o := range j.f.loads {
-		times := []time.Time{j.days[0]}
-		if timed {
-			times = j.timesOf(o, j.days[0])
-		}
-		for _, at := range times {
-			d := stored{of: o.of, docs: o.docs / j.f.days / float64(len(times)), wanted: wants(o.entity)}
-			key := o.at(at)
-			if timed {
-				d.of = live.at(hashOf(key))
-			}
-			d.visit = spell(key)
-			if d.wanted {
-				keys[d.visit], ranges[d.of] = true, true
-			}
-			all = append(all, d)
+	for _, l := range all {
+		if wants(l.entity) {
+			keys[strings.Join(l.key, ", ")], ranges[l.of] = true, true
 		}
 	}
 	out := Read{Keys: len(keys), Partitions: len(ranges)}
 	if len(keys) > mostKeys {
 		out = Read{Partitions: len(j.ranges)}
-		for i := range all {
-			all[i].visit = strconv.Itoa(all[i].of)
-		}
 	}
-	return j.charged(out, all)
+	return j.charged(out, all, func(l keyLoad) (string, bool) {
+		if out.Keys == 0 {
+			return strconv.Itoa(l.of), wants(l.entity)
+		}
+		return strings.Join(l.key, ", "), wants(l.entity)
+	})
 }
 
 func (j *predictor) isTypical(e entity) bool { return e == j.typical.entity }
@@ -237,42 +245,6 @@ func (j *predictor) live() placement {
 		live[i] = r.Range
 	}
 	return live
-}
-
-// timesOf returns the times of a day at which a key that contains the time is another.
-func (j *predictor) timesOf(o load, day time.Time) []time.Time {
-	times := []time.Time{day}
-	if slices.ContainsFunc(o.key, component.hourly) {
-		for h := 1; h < 24; h++ {
-			times = append(times, day.Add(time.Duration(h)*time.Hour))
-		}
-	}
-	return times
-}
-
-// timed predicts a key that contains the time: every coming day has new keys.
-func (j *predictor) timed(l Layout) Layout {
-	live := j.live()
-	days := j.days[:min(len(j.days), 2*mostHourlyDays)]
-	for i, day := range days {
-		loads, keys := make([]float64, len(live)), map[string]float64{}
-		for _, o := range j.f.loads {
-			times := j.timesOf(o, day)
-			for _, at := range times {
-				key := o.at(at)
-				loads[live.at(hashOf(key))] += o.rus / float64(len(times))
-				if i == 0 {
-					keys[spell(key)] += o.rus / float64(len(times))
-				}
-			}
-		}
-		l.HottestOverMean += hottestOverMean(loads) / float64(len(days))
-		if i == 0 {
-			l.HottestKey, l.HottestShare = largest(keys)
-			l.HottestShare /= j.f.rus
-		}
-	}
-	return l
 }
 
 func (l load) at(at time.Time) []component {
@@ -291,12 +263,11 @@ func hashOf(key []component) string {
 	return epk.MultiHash(levels...)
 }
 
-func spell(key []component) string {
-	var parts []string
+func levelsOf(key []component) (parts []string) {
 	for _, c := range key {
 		parts = append(parts, c.spelled())
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 // prefix returns the fullest value of the first level of a hierarchical key.

@@ -110,7 +110,7 @@ func (s *sampler) report(f fleet) Report {
 			GB: byRange[i].bytes / bytesOfGB, Share: byRange[i].rus / f.rus})
 	}
 	r.Prefix = j.prefix()
-	r.Now = j.now(byRange)
+	r.Now = j.now()
 	for _, other := range schemes(f, len(s.ranges)) {
 		r.Others = append(r.Others, j.predict(other))
 	}

@@ -36,39 +36,41 @@ type writing struct {
 	charge    float64
 }
 
-// Write writes one item. When it returns, the write is durable, or refused by a *refusal.Error.
+// Write writes one item. When it returns, the write is durable, or refused by a *refusal.Error. It is a batch of
+// one operation.
 func (c *Container) Write(call Call, r Write) (Result, error) {
+	t := transaction{container: c, call: call}
+	defer t.release()
 	doc := documents.Get().(*document)
-	defer documents.Put(doc)
-	w := c.writing(call, r, doc)
-	find := w.revision.fullKey
+	s := &transactionStep{writing: c.writing(call, r, doc)}
+	t.steps = append(t.steps, s)
+	find := s.revision.fullKey
 	if r.Op.addresses() {
-		find = w.revision.keyOf
+		find = s.revision.keyOf
 	}
 	key, err := find(&doc.keys, r.Key)
 	if err != nil {
 		return Result{}, c.misaddressed(err)
 	}
-	if err := cmp.Or(w.parse(), w.address(key)); err != nil {
-		return Result{}, w.unread(key, err)
+	t.at = key.AppendEPK(nil)
+	if err := cmp.Or(s.parse(), s.address(key)); err != nil {
+		// The physical partition refuses a write without a readable item, or with an item of another partition key.
+		if s.refused = refusal.Of(err); !s.refused.Malformed() {
+			return Result{}, s.refused
+		}
 	}
-	return w.run()
-}
-
-// unread finishes a write without a readable item, or with an item of another partition key than the request's: the
-// physical partition refuses it.
-func (w *writing) unread(key schema.Key, err error) error {
-	f := refusal.Of(err)
-	if !f.Malformed() {
-		return f
+	if err = t.each(false); err == nil && s.refused != nil {
+		err = s.refused
 	}
-	p := w.container.at(key.AppendEPK(nil))
-	if err := p.admit(w.call); err != nil {
-		return err
+	if err != nil {
+		f := t.partition.refuses(refusal.Of(err))
+		if !f.Throttled() { // the state that caused the refusal must be durable
+			c.account.store.Settle()
+		}
+		return Result{}, f
 	}
-	f.Charge = ru.Refused
-	p.charge(w.call, f.Charge)
-	return p.refuses(f)
+	c.account.store.Settle()
+	return s.result(), nil
 }
 
 func (c *Container) writing(call Call, r Write, doc *document) *writing {
@@ -111,17 +113,6 @@ func (w *writing) address(key schema.Key) error {
 	return nil
 }
 
-// run does the write: the check, the change and the charge under the lock of the physical partition,
-// the wait for the log outside it.
-func (w *writing) run() (Result, error) {
-	batch, err := w.locked()
-	if err != nil {
-		return Result{}, w.refused(err)
-	}
-	w.account.store.Wait(batch)
-	return w.result(), nil
-}
-
 // result returns what came of a write that was applied.
 func (w *writing) result() Result {
 	r := Result{
@@ -136,40 +127,6 @@ func (w *writing) result() Result {
 		r.Body = bytes.Clone(w.doc.value)
 	}
 	return r
-}
-
-// refused finishes a write that did not happen: the state that caused the refusal must be durable.
-func (w *writing) refused(err error) error {
-	f := w.partition.refuses(refusal.Of(err))
-	if !f.Throttled() {
-		w.account.store.Settle()
-	}
-	return f
-}
-
-func (w *writing) locked() (*kv.Batch, error) {
-	p := w.container.lock(w.name[prefixLen:])
-	defer p.mu.Unlock()
-	w.partition = p
-	if err := w.container.admit(p, w.call); err != nil {
-		return nil, err
-	}
-	p.sequence.mu.Lock()
-	defer p.sequence.mu.Unlock()
-	st := w.account.store
-	batch := new(kv.Batch)
-	next, err := w.stage(batch, st, p.count)
-	if err != nil {
-		if f, ok := errors.AsType[*refusal.Error](err); ok {
-			p.charge(w.call, f.Charge)
-		}
-		return nil, err
-	}
-	st.Apply(batch)
-	p.counted(next)
-	p.charge(w.call, w.charge)
-	w.noteExpiry()
-	return batch, nil
 }
 
 // stage checks the write against the state in from and adds it to a batch, under the lock of the physical
