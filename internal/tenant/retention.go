@@ -207,7 +207,7 @@ func (t Tenant) spells(device string, yield func(spell)) {
 				yield(spell{before, p.at(device, at-1)})
 			}
 		}
-		yield(spell{p, p.at(device, end-1)})
+		yield(spell{p, p.at(device, max(begin, end-1))}) // the next one may begin in the same instant
 		begin = end
 	}
 }

@@ -184,6 +184,19 @@ func TestTagBesideAConfirmedOne(t *testing.T) {
 	require.Equal(t, 5*dayLong, r.tenant().RetentionOf("a", tomorrow))
 }
 
+// A retention by tag that the next one replaces in the instant in which it comes into force hides nothing of devices
+// with the tag that it would have kept.
+func TestRetentionByTagThatEndsAsItBegins(t *testing.T) {
+	r := newRetained(t, 30*dayLong)
+	r.setTagged("{site=oslo}=9d,default=1d", "a")
+	r.now = noon.Add(lead - time.Second) // too late to take it back
+	require.NoError(t, r.set("20d"))
+	r.now = noon.Add(lead)
+	today := telemetry.DayOf(r.now.UnixMilli())
+	require.Equal(t, (today - 9).String(), r.first("a"))
+	require.Equal(t, (today - 1).String(), r.first("b"))
+}
+
 func TestRetentionByTagIsRefused(t *testing.T) {
 	r := newRetained(t, 0)
 	for _, text := range []string{"{site}=1d", "{site=}=1d", "{=oslo}=1d", "{site=oslo=1d", "{site=o*}=1d", "{}=1d"} {

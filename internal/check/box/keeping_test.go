@@ -93,7 +93,7 @@ func (k *keeping) hides(device string, day telemetry.Day, at int64) bool {
 			}
 		}
 		for _, end := range ends {
-			keep := k.keep(p, device, end-1)
+			keep := k.keep(p, device, max(p.begins, end-1))
 			if keep > 0 && day.End()+keep.Milliseconds() <= at && (end > at || day <= telemetry.DayOf(end+noticed)) {
 				return true
 			}
