@@ -85,6 +85,7 @@ type box struct {
 	prefix   string // of the names of its actors
 	profile  profile
 	about    focus
+	slow     slowCalls
 	services services
 	stores   *ingesttest.Stores
 	log      *broker
@@ -195,6 +196,7 @@ func run(t *testing.T, opts options) (out result) {
 		}
 		b.retaining = b.pickRetaining()
 		b.limiting, b.setback = b.pickLimiting(), b.pickSetback()
+		b.slow = b.pickSlowCalls()
 		b.clocks, b.settings, b.grouped = b.pickClocking(), b.pickSettings(), b.pickGroup()
 		b.billing, b.refusing = b.pickBilling(), b.pickRefusals()
 		b.hookStores()
@@ -309,6 +311,7 @@ func (b *box) devicesOf(tenant string) (all []string) {
 // step lets one thing happen.
 func (b *box) step() {
 	pending := b.quiet()
+	b.slow.some(pending)
 	now := time.Now()
 	due := slices.DeleteFunc(slices.Clone(pending), func(c *call) bool {
 		return !c.due(now) || !b.calm() && !c.isOrphan && c.waits(now) && (c.deadline.IsZero() || now.Before(c.deadline))
@@ -345,9 +348,9 @@ func (b *box) pace() time.Duration {
 }
 
 // acts are what can be left out of a run.
-var acts = []string{"kill ingesters", "kill queriers", "clocks", "pauses", "faults", "lag", "shutdowns", rollupMakers,
-	provisioners, otherSettings, erasures, retentions, copying, limits, setbacks,
-	spilling, grouped, bills, refusals}
+var acts = []string{"kill ingesters", "kill queriers", "clocks", "pauses", "slow calls", "faults", "lag", "shutdowns",
+	rollupMakers, provisioners, otherSettings, erasures, retentions, copying, limits, setbacks, spilling, grouped, bills,
+	refusals}
 
 // act lets the world act: devices, operators, and what breaks processes.
 func (b *box) act() {

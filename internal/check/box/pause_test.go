@@ -1,6 +1,9 @@
 package box_test
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // pause is for how long the calls of an actor wait. The scheduler sets it.
 type pause struct {
@@ -47,5 +50,38 @@ func (a *actor) isPaused() bool { return time.Now().Before(a.paused.until) && !a
 // waits reports whether a call waits for the end of a pause.
 func (c *call) waits(now time.Time) bool {
 	p := c.actor.paused
-	return now.Before(p.until) && (!p.logAlone || c.toLog) || c.isLetter && now.Sub(c.since) < c.actor.b.limiting.slow(c)
+	if c.actor.b.events < c.slowUntil {
+		return true
+	}
+	return now.Before(p.until) && (!p.logAlone || c.toLog) ||
+		c.isLetter && now.Sub(c.since) < c.actor.b.limiting.slow(c)
+}
+
+// slowCalls says which calls are under way for long while others go on.
+type slowCalls struct {
+	rnd   *rand.Rand // nil: none are
+	share float64
+	most  int // events that a slow call waits
+}
+
+// pickSlowCalls picks them from random numbers of its own: a seed picks the same of everything else.
+func (b *box) pickSlowCalls() (s slowCalls) {
+	r := rand.New(rand.NewPCG(b.opts.seed, 57))
+	if r.IntN(3) > 0 || b.opts.years > 0 || b.opts.without["slow calls"] {
+		return s
+	}
+	return slowCalls{r, oneOf(r, 0.01, 0.03, 0.1), oneOf(r, 30, 150, 500)}
+}
+
+// some picks for calls that have just come how long they are under way.
+func (s *slowCalls) some(pending []*call) {
+	for _, c := range pending {
+		if s.rnd == nil || c.isSeen {
+			continue
+		}
+		c.isSeen = true
+		if s.rnd.Float64() < s.share {
+			c.slowUntil = c.actor.b.events + 1 + s.rnd.IntN(s.most)
+		}
+	}
 }

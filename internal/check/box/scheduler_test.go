@@ -47,10 +47,12 @@ type call struct {
 	// isLetter says that dead letters are published, which fails more often where limits refuse readings.
 	isLetter bool
 
-	since    time.Time
-	isOrphan bool // its caller has given up
-	applied  bool // the answer is on its way
-	answer   chan error
+	since     time.Time
+	isSeen    bool
+	slowUntil int  // the event until which it is under way
+	isOrphan  bool // its caller has given up
+	applied   bool // the answer is on its way
+	answer    chan error
 }
 
 // view is what a replica shows that answers a call.

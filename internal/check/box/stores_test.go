@@ -316,13 +316,25 @@ func (b *box) tear(ctx context.Context, q store.Scan, lagging scanned) (torn sca
 	var all scanned
 	all.usage, err = b.stores.Chunks.Scan(ctx, q, all.keep)
 	torn.usage = all.usage
+	former := map[string][]byte{}
+	for _, doc := range lagging.docs {
+		former[placeOf(doc)] = doc
+	}
 	for _, doc := range all.docs {
-		has := slices.ContainsFunc(lagging.docs, func(other []byte) bool { return bytes.Equal(doc, other) })
-		if has || b.rnd.IntN(2) == 0 {
+		switch was, ok := former[placeOf(doc)]; {
+		case bytes.Equal(doc, was) || b.rnd.IntN(2) == 0:
 			torn.docs = append(torn.docs, doc)
+		case ok: // it was replaced
+			torn.docs = append(torn.docs, was)
 		}
 	}
 	return torn, err
+}
+
+// placeOf names a chunk, whichever version of it.
+func placeOf(doc []byte) string {
+	c, _ := store.ParseStoredChunk(doc) // what can't be read has no versions
+	return fmt.Sprint(c.Key, c.ID)
 }
 
 // Headers implements store.HeaderReader.
