@@ -232,20 +232,6 @@ func (r *Rows) Span() (from, to int64) {
 	return from, to
 }
 
-// distinct returns the columns of all rows, sorted, each once.
-func (r *Rows) distinct() []column {
-	var out []column
-	for i := range r.rows {
-		list := r.list(i)
-		if i > 0 && r.rows[i].list == r.rows[i-1].list && len(list) == len(r.list(i-1)) {
-			continue
-		}
-		out = append(out, list...)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
 // RowsThrough returns how many readings are of records up to an offset.
 func (r *Rows) RowsThrough(offset int64) int {
 	return sort.Search(len(r.rows), func(i int) bool { return r.rows[i].offset > offset })

@@ -164,7 +164,7 @@ func (e *Executor) lookup(ctx context.Context, j *write.Lookup) error {
 	return nil
 }
 
-// create writes a document, or finds out which one has its id (rule W6).
+// create writes a document, or finds out which one has its id (rule W6). It stores no rows that are erased by now.
 func (e *Executor) create(ctx context.Context, j *write.Create) error {
 	// Nothing is stored in a container that this process's snapshot lacks: heads list all of them (rule R1). One that
 	// is expired is about to be dropped, with all that is in it: provision must take that back, or make it again.
@@ -174,12 +174,29 @@ func (e *Executor) create(ctx context.Context, j *write.Create) error {
 	if e.stores.Directory.Snapshot().Expired(j.Key.Container) {
 		return fmt.Errorf("container %s is expired: %w", j.Key.Container, store.ErrNoContainer)
 	}
-	_, err := e.stores.Chunks.Create(ctx, j.Key, j.ID, j.Doc)
+	snapshot := e.stores.Directory.Snapshot()
+	if !j.MayMeetFence() && e.now().Sub(snapshot.ReadAt) > firstAge {
+		var err error
+		if snapshot, err = e.stores.Directory.Refresh(ctx); err != nil {
+			return err
+		}
+	}
+	doc, fence, err := j.Under(snapshot.Erasures(j.Tenant()), e.now())
+	if err != nil {
+		return err
+	}
+	if _, err = e.stores.Chunks.Create(ctx, j.Key, j.ID, doc); err == nil {
+		j.Existing = fence
+	}
 	if exists, ok := errors.AsType[*store.ExistsError](err); ok {
 		j.Existing, err = e.existing(ctx, j.Key, j.ID, exists.Session)
 	}
 	return err
 }
+
+// firstAge is the greatest age of orders of erasure under which the first chunk of a chain is stored. It meets no
+// fence: it must be there, or not be sent, when the sweep reads again five minutes after its order (rule E-R7).
+const firstAge = time.Minute
 
 // existing reads the tail of a stored chunk. Of a document of another version, older or newer, only what chunk.Tail
 // holds is known to mean the same.

@@ -11,6 +11,7 @@ import (
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/stream"
@@ -41,4 +42,35 @@ func TestRecoveryIsLogged(t *testing.T) {
 	require.NoError(t, l.Finish(t.Context()))
 	require.Equal(t, 3, strings.Count(log.String(), "attempt failed, will retry"), log.String())
 	require.Equal(t, 1, strings.Count(log.String(), "succeeds again"), log.String())
+}
+
+// An order erases the rows of a chunk that the store refuses, and the fence of its chain is stored in its place: the
+// first chunk of a chain meets none, and the order may have been swept by then (rule E-R8).
+func TestChunkThatIsErasedBeforeItIsStored(t *testing.T) {
+	stores := ingesttest.NewStores(t, "2024-10")
+	directory := control.NewDirectory(control.DirectoryConfig{Documents: stores.Docs})
+	orders := erasure.NewOrders(stores.Docs, time.Now)
+	stores.Chunks.Fault = func(op storetest.Op) *storetest.Fault {
+		if op.Kind != storetest.Create || op.Call > 1 {
+			return nil
+		}
+		o, err := orders.Announce(t.Context(), erasure.Order{Tenant: "acme", To: erasure.EveryDay})
+		require.NoError(t, err)
+		require.NoError(t, orders.Acknowledge(t.Context(), o.ID, []erasure.Position{{Stream: 1}}))
+		_, err = directory.Refresh(t.Context())
+		require.NoError(t, err)
+		return &storetest.Fault{Err: store.ErrBusy}
+	}
+	l := ingest.NewLocal(ingest.Config{Config: worker.Config{Register: true, Past: -1, RetryBackoff: time.Millisecond}},
+		ingest.Stores{Chunks: stores.Chunks, Catalog: stores.Catalog, Streams: stream.NewStreams(stores.Docs),
+			Directory: directory}, worker.Assignment{Stream: 1})
+	value := []byte(`{"tenant":"acme","device":"m1","ts":1730000000000,"values":{"a":1}}`)
+	require.NoError(t, l.Take(t.Context(), admit.Record{Offset: 0, Time: past, Value: value}))
+	require.NoError(t, l.Finish(t.Context()))
+	stored := stores.Chunks.Documents()
+	require.Len(t, stored, 1)
+	c, err := store.ParseStoredChunk(stored[0].Doc)
+	require.NoError(t, err)
+	require.True(t, c.IsFence())
+	require.Zero(t, c.Through)
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"time"
 
+	"binnacle/binning/chunk"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/bins"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/journal"
+	"binnacle/internal/erasure"
 	"binnacle/internal/store"
 	"binnacle/internal/stream"
 	"binnacle/sharding"
@@ -45,6 +47,36 @@ type Create struct {
 
 	Existing *store.Tail // the answer when another document has the id: what it holds
 }
+
+// Under returns the document to store under orders of erasure that may have come since the chunk was cut: the chunk, or
+// where one erases all its rows a fence in its place (rule E-R8). Then met is the fence's tail.
+func (j *Create) Under(orders erasure.List, now time.Time) (doc []byte, met *store.Tail, err error) {
+	if len(orders) == 0 {
+		return j.Doc, nil, nil
+	}
+	c, err := chunk.Parse(j.Doc)
+	if err != nil {
+		return nil, nil, err
+	}
+	h := c.Header
+	through := orders.Through(h.Device, h.ID.Day, erasure.Partition{Stream: h.ID.Stream, Partition: h.ID.Partition})
+	if through < h.Through {
+		return j.Doc, nil, nil
+	}
+	h.First, h.Through, h.Cut = through, through, now.UnixMilli()
+	doc, err = chunk.EncodeErased(h, nil)
+	return doc, &store.Tail{Number: h.ID.Number, Through: through, From: h.ID.Day.Start(), To: h.ID.Day.Start(),
+		Erased: true}, err
+}
+
+// MayMeetFence reports whether an order of erasure that came since may have closed the chain: it has a chunk.
+func (j *Create) MayMeetFence() bool {
+	id, err := chunk.ParseID(j.ID)
+	return err == nil && id.Number > 0
+}
+
+// Tenant returns the tenant of the chunk.
+func (j *Create) Tenant() string { return j.chain.Device.Tenant.Name }
 
 // Publish publishes dead letters. It is done when the broker has acknowledged all of them (rule W10).
 type Publish struct {
