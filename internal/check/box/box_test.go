@@ -69,6 +69,7 @@ type world struct {
 	view    view
 	began   time.Time
 	clocks  clocking
+	slow    slowCalls
 
 	events, disturbed, ties int
 	sum                     uint64
@@ -85,7 +86,6 @@ type box struct {
 	prefix   string // of the names of its actors
 	profile  profile
 	about    focus
-	slow     slowCalls
 	services services
 	stores   *ingesttest.Stores
 	log      *broker
