@@ -86,25 +86,27 @@ func TestHoldIncludesTheWaitForASnapshot(t *testing.T) {
 // A process that does not know an order yet writes nothing to the catalog of a device that the order made it forget:
 // the entry would count again.
 func TestForgottenDeviceStaysForgotten(t *testing.T) {
-	w, ctx := newWorld(t, nil), t.Context()
-	l := w.worker(nil)
-	require.NoError(t, l.Take(ctx, one(0, "d")))
-	until := w.erase("d")
-	isListed := func() bool {
-		w.now = w.now.Add(10 * time.Second)
-		attempt(t, l)
-		_, ok := w.Catalog.Entry("acme", "d")
-		return ok
-	}
-	for range 12 {
+	for _, erased := range []string{"d", ""} { // "": all of the tenant, the catalog of which had no device
+		w, ctx := newWorld(t, nil), t.Context()
+		l := w.worker(nil)
+		require.NoError(t, l.Take(ctx, one(0, "d")))
+		until := w.erase(erased)
+		isListed := func() bool {
+			w.now = w.now.Add(10 * time.Second)
+			attempt(t, l)
+			_, ok := w.Catalog.Entry("acme", "d")
+			return ok
+		}
+		for range 12 {
+			require.False(t, isListed(), erased)
+		}
+		_, err := w.dir.Refresh(ctx)
+		require.NoError(t, err)
 		require.False(t, isListed())
-	}
-	_, err := w.dir.Refresh(ctx)
-	require.NoError(t, err)
-	require.False(t, isListed())
-	require.NoError(t, l.Take(ctx, one(1, "d")))
-	for !isListed() {
-		require.Less(t, w.now.UnixMilli(), until+10*time.Minute.Milliseconds())
+		require.NoError(t, l.Take(ctx, one(1, "d")))
+		for !isListed() {
+			require.Less(t, w.now.UnixMilli(), until+10*time.Minute.Milliseconds())
+		}
 	}
 }
 
