@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -361,6 +362,29 @@ func TestOrderBehindTheComparison(t *testing.T) {
 		r := p.copy(cfg)
 		p.requireEqual(r)
 		require.Equal(t, []int{28, 6, 6}, []int{r.Copied, r.Replaced, r.Erased})
+	})
+}
+
+// A stream of the target's own that begins while an order is announced there has readings that nobody has erased.
+func TestOrderAndAStreamOfTheTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		p.order(p.from, erasure.Order{Device: "m1", To: erasure.EveryDay}, 15)
+		var own uint32
+		p.to.Documents.Fault = func(op, _, id string) *storetest.Fault {
+			if op == storetest.OpCreate && strings.HasSuffix(id, ".order") {
+				p.to.Documents.Fault = nil
+				own = p.stream(p.to, "begun")
+			}
+			return nil
+		}
+		p.copy(p.config())
+		require.NotZero(t, own)
+		v, err := p.side(p.to).Directory.Refresh(t.Context())
+		require.NoError(t, err)
+		through, isKnown := v.Erasures("acme")[0].Position(erasure.Partition{Stream: own})
+		require.True(t, isKnown)
+		require.EqualValues(t, -1, through)
 	})
 }
 

@@ -112,10 +112,6 @@ const copySuffix = ".again"
 // were copied. In streams of the target's own it covers nothing that is stored. An order that is so old may be made
 // void before it is acknowledged; then it is stored once more.
 func (c *Copier) sendOrder(ctx context.Context, o *erasure.Order) error {
-	positions, err := c.positions(ctx, o)
-	if err != nil {
-		return err
-	}
 	to := *o
 	for n := 1; ; n++ {
 		if err := c.cfg.To.Orders.Restore(ctx, &to); err != nil {
@@ -126,7 +122,10 @@ func (c *Copier) sendOrder(ctx context.Context, o *erasure.Order) error {
 				return err
 			}
 		}
-		err := c.cfg.To.Orders.Acknowledge(ctx, to.ID, positions)
+		positions, err := c.positions(ctx, o)
+		if err == nil {
+			err = c.cfg.To.Orders.Acknowledge(ctx, to.ID, positions)
+		}
 		if !errors.Is(err, erasure.ErrVoid) {
 			return err
 		}
@@ -134,6 +133,8 @@ func (c *Copier) sendOrder(ctx context.Context, o *erasure.Order) error {
 	}
 }
 
+// positions returns the positions of an order at the target. It is called when the order is announced there: ingesters
+// that begin a stream later know the order (rule E-R5).
 func (c *Copier) positions(ctx context.Context, o *erasure.Order) (out []erasure.Position, err error) {
 	for _, p := range o.Positions() {
 		at, known := c.streamAt(p.Stream)
