@@ -452,8 +452,8 @@ func TestOverlappingBlocks(t *testing.T) {
 	}
 }
 
-// A cut decodes the rows of one block of those that became one by Join, and a record that lies across it goes to the
-// rest, unless it is the first one.
+// Join makes one block of several, and a cut inside it decodes only the one where the cut lies. A record on both sides
+// of the cut goes to the rest, unless it is the first record.
 func TestCutInsideJoinedBlocks(t *testing.T) {
 	s, b := binning.NewSchemas(), binning.NewBin(binning.NewNames())
 	const rows = 20 * binning.BlockRows

@@ -15,7 +15,8 @@ func (r *Rows) Run(i, j int, only []string) chunk.Run { return r.run(i, j, &runS
 
 // runScratch is memory of a run that is done with before the next one is made.
 type runScratch struct {
-	metrics []string // of the run; nil: all
+	// metrics are those of which the run has columns, nil for all.
+	metrics []string
 
 	numbers []int64
 	bits    []uint64

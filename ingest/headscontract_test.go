@@ -100,7 +100,7 @@ func TestHeadsOfAWorker(t *testing.T) {
 			},
 			Store: func() {
 				require.NoError(t, l.Finish(ctx))
-				now = now.Add(time.Minute) // what lingers goes
+				now = now.Add(time.Minute) // stored rows linger in heads for less
 				require.NoError(t, l.Step(ctx))
 			},
 			Documents: func() [][]byte { return documentsOf(w.Chunks) },

@@ -44,8 +44,9 @@ type lineReader struct {
 type lineHead struct {
 	measurement    *place
 	tenant, device string
-	known          *cached[int32] // of the device
-	labels, tags   telemetry.Labels
+	// known is the entry of the device's name in the cache of names.
+	known        *cached[int32]
+	labels, tags telemetry.Labels
 }
 
 const (

@@ -33,7 +33,7 @@ type Options struct {
 	// names another is bad.
 	Bound string `kong:"-"`
 
-	// Slots has each reading come with the slot of its device's name, as long as the decoder remembers it.
+	// Slots gives each reading the slot of its device's name, as long as the decoder remembers that name.
 	Slots bool `kong:"-"`
 
 	// Set replaces the names in messages: for records that were refused for the names in them.

@@ -86,7 +86,7 @@ func TestHoldIncludesTheWaitForASnapshot(t *testing.T) {
 // A process that does not know an order yet writes nothing to the catalog of a device that the order made it forget:
 // the entry would count again.
 func TestForgottenDeviceStaysForgotten(t *testing.T) {
-	for _, erased := range []string{"d", ""} { // "": all of the tenant, the catalog of which had no device
+	for _, erased := range []string{"d", ""} { // "" erases the whole tenant, while its catalog is empty
 		w, ctx := newWorld(t, nil), t.Context()
 		l := w.worker(nil)
 		require.NoError(t, l.Take(ctx, one(0, "d")))

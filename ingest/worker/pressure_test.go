@@ -311,7 +311,7 @@ func TestGoneDevicesAreForgotten(t *testing.T) {
 	require.NoError(t, l.Finish(ctx))
 	require.Equal(t, 100, worker.Devices(l.Worker))
 	w.now = w.now.Add(72 * time.Hour)
-	require.NoError(t, l.Step(ctx)) // what lingers goes
+	require.NoError(t, l.Step(ctx)) // stored rows linger in heads for less
 	w.now = w.now.Add(2 * time.Hour)
 	require.NoError(t, l.Step(ctx))
 	require.Zero(t, worker.Devices(l.Worker))

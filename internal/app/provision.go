@@ -284,9 +284,10 @@ func containerLoads(c *cosmos.Client) *provision.ContainerLoads {
 // planShape is what a plan says of the account besides its steps.
 type planShape struct {
 	profiles *provision.Comparison // nil: no profile is chosen
-	period   *sharding.PeriodEpoch // what containers would be like from a day on; nil: as they are
-	capacity string                // provisioned or serverless
-	maxRUs   int                   // bounds all containers together
+	// period is the next period of containers, nil if it stays.
+	period   *sharding.PeriodEpoch
+	capacity string // provisioned or serverless
+	maxRUs   int    // bounds all containers together
 }
 
 // shape returns what profiles cost, if one is chosen, and how long containers would be from a day on, if that would

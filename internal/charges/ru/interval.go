@@ -31,11 +31,6 @@ func (i Interval) Times(n float64) Interval {
 	return Interval{n * i.Low, n * i.Likely, n * i.Other, n * i.High}
 }
 
-// Each returns the interval with f applied to each part. f must be monotonic.
-func (i Interval) Each(f func(float64) float64) Interval {
-	return Interval{f(i.Low), f(i.Likely), f(i.Other), f(i.High)}
-}
-
 // The ends of an Interval, as a Model's end. The likely is 0.
 const (
 	least = -1

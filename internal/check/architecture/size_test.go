@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_405
+	mostLines = 130_404
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_729
+	mostProductLines = 103_728
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )

@@ -331,9 +331,9 @@ func (b *box) tear(ctx context.Context, q store.Scan, lagging scanned) (torn sca
 	return torn, err
 }
 
-// placeOf names a chunk, whichever version of it.
+// placeOf names a chunk, the same for each version of it. Documents that can't be read share a name.
 func placeOf(doc []byte) string {
-	c, _ := store.ParseStoredChunk(doc) // what can't be read has no versions
+	c, _ := store.ParseStoredChunk(doc)
 	return fmt.Sprint(c.Key, c.ID)
 }
 

@@ -27,7 +27,7 @@ type Summary struct {
 
 	BadLines       int    // no readings of an allowed tenant and device: not published
 	BadLineNumbers []int  // the first ten, from 1
-	FirstBad       string // what is wrong with the first of them
+	FirstBad       string // the error of the first bad line
 
 	Texts     int    // cells of a table that begin like a number and became text
 	FirstText string // the first such cell, and its place

@@ -35,7 +35,7 @@ type rangesKey struct {
 // for them.
 type ranges struct {
 	key  rangesKey           // in the room
-	turn *semaphore.Weighted // of one: the query that has it may replace ranges
+	turn *semaphore.Weighted // its one holder may replace ranges
 
 	mu    sync.Mutex        // guards below
 	queue []telemetry.Range // ranges of the queries that have the turn or wait for it

@@ -146,7 +146,7 @@ type bin struct {
 	parts          []part
 	from           int64 // its first instant, math.MaxInt64 without rows
 	bytes          int64
-	rows           int // that heads have answered
+	rows           int // rows that heads have answered
 }
 
 // part is the rows of some records of a bin.

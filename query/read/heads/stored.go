@@ -59,7 +59,7 @@ func (s *Stored) Stands(n *Note, r telemetry.Range, isNoted func(*Later) bool) b
 // IsSame reports whether nothing became known to be stored since a note was made.
 func (s *Stored) IsSame(n *Note) bool { return n.heads != nil && maps.Equal(n.heads, s.counted()) }
 
-// counted returns the Count of each owner's head.
+// counted returns, by owner, how many changes of what is stored its head has counted.
 func (s *Stored) counted() map[uint64]uint64 {
 	out := make(map[uint64]uint64, len(s.owners))
 	for owner, c := range s.owners {

@@ -66,8 +66,7 @@ func published() (out []kafka.Message) {
 // hold is that of a load that is stored by the end of its day.
 const hold = "hold=12h"
 
-// The workload of a topic is the one that was published; and the bytes per value of its plan are those that an ingester
-// has stored.
+// A topic's measured workload equals the published one. The plan expects as many bytes per value as an ingester stored.
 func TestMeasuredWorkload(t *testing.T) {
 	messages := published()
 	stored := storeAll(t, messages)
