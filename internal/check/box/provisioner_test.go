@@ -136,6 +136,7 @@ func (b *box) sleepFor(lasts time.Duration, kept int) {
 	queriers := len(b.queriers)
 	b.queriers, b.makers, b.provisioners = nil, nil, left
 	time.Sleep(lasts)
+	b.endOldCalls()
 	for _, s := range b.slots {
 		b.startIngester(s, false)
 	}

@@ -228,6 +228,21 @@ func (b *box) goOn(c *call) {
 // orphanLife is how long a request may be under way that its sender has given up.
 const orphanLife = control.DropTime
 
+// endOldCalls ends the requests that have been under way for longer than any client waits. Nobody lets a call go on in
+// a night, so a call may have come early in the night.
+func (b *box) endOldCalls() {
+	for _, c := range b.quiet() {
+		if c.isOrphan || time.Since(c.since) < orphanLife {
+			continue
+		}
+		b.event(c.actor.name, c.kind, c.what, isLostThere)
+		b.mu.Lock()
+		b.forget(c)
+		b.mu.Unlock()
+		c.answer <- fmt.Errorf("%s: %w", c.kind, &store.FailingError{Attempts: 1, Last: errLost})
+	}
+}
+
 func (b *box) outcomeOf(c *call) string {
 	faults := b.profile.faults * c.actor.nerves
 	if c.isLetter && b.limiting.on && faults > 0 {
