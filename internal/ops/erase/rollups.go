@@ -60,7 +60,8 @@ func (c *clearing) run(ctx context.Context, v *control.Snapshot) (isClear bool, 
 // before the rest of it.
 func (c *clearing) shard(ctx context.Context, key store.RollupKey, part telemetry.Range) (isClear bool, err error) {
 	days := map[telemetry.Day]bool{}
-	if err := c.manifests(ctx, key, part, days); err != nil {
+	hasManifest, err := c.manifests(ctx, key, part, days)
+	if err != nil {
 		return false, err
 	}
 	for _, name := range []string{rollup.SeriesIndexKey, rollup.CorrectionsKey} {
@@ -75,26 +76,30 @@ func (c *clearing) shard(ctx context.Context, key store.RollupKey, part telemetr
 		}
 	}
 	for _, day := range slices.Sorted(maps.Keys(days)) {
-		if err := c.day(ctx, key, day); err != nil {
+		if err := c.day(ctx, key, day, hasManifest[day]); err != nil {
 			return false, err
 		}
 	}
 	return len(days) == 0, nil
 }
 
-// manifests adds the days with a manifest that names a device of the order.
+// manifests returns the days that have a manifest, and adds to days those where it names a device of the order.
 func (c *clearing) manifests(ctx context.Context, key store.RollupKey, part telemetry.Range,
-	days map[telemetry.Day]bool) error {
+	days map[telemetry.Day]bool) (all map[telemetry.Day]bool, err error) {
+	all = map[telemetry.Day]bool{}
 	key.Name = rollup.ManifestKey
 	scan := store.RollupScan{Key: key, Range: part, Charge: func(rus float64) error { return c.pacer.Wait(ctx, rus) }}
-	_, err := c.cfg.Rollups.ScanRollups(ctx, scan, func(doc []byte) error {
+	_, err = c.cfg.Rollups.ScanRollups(ctx, scan, func(doc []byte) error {
 		m, err := rollup.ParseManifest(doc)
-		if err == nil && len(manifestNames(m, c.order)) > 0 {
+		if err != nil {
+			return err
+		}
+		if all[m.Day] = true; len(manifestNames(m, c.order)) > 0 {
 			days[m.Day] = true
 		}
-		return err
+		return nil
 	})
-	return err
+	return all, err
 }
 
 func manifestNames(m *rollup.Manifest, order *erasure.Order) (out []string) {
@@ -125,10 +130,10 @@ func (c *clearing) shows(d *rollup.Document) bool {
 }
 
 // day removes all rollups of a day, which are then made anew: the manifest first, and series indexes last, so that the
-// rest is found after a crash.
-func (c *clearing) day(ctx context.Context, key store.RollupKey, day telemetry.Day) error {
+// rest is found after a crash. A manifest that no replica has shown goes too, and does not count.
+func (c *clearing) day(ctx context.Context, key store.RollupKey, day telemetry.Day, hasManifest bool) error {
 	key.Name = rollup.ManifestKey
-	if err := c.remove(ctx, key, rollup.ManifestID(day)); err != nil {
+	if err := c.remove(ctx, key, rollup.ManifestID(day), hasManifest); err != nil {
 		return err
 	}
 	type place struct{ key, id string }
@@ -148,20 +153,26 @@ func (c *clearing) day(ctx context.Context, key store.RollupKey, day telemetry.D
 	}
 	for _, p := range append(others, indexes...) { // while an index stays, the rest is found again
 		key.Name = p.key
-		if err := c.remove(ctx, key, p.id); err != nil {
+		if err := c.remove(ctx, key, p.id, true); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// remove deletes a document, and counts it.
-func (c *clearing) remove(ctx context.Context, key store.RollupKey, id string) error {
+// remove deletes a document, and notes it as removed if it is there.
+func (c *clearing) remove(ctx context.Context, key store.RollupKey, id string, isThere bool) error {
 	receipt, err := c.cfg.Rollups.DeleteRollup(ctx, key, id)
 	if err != nil {
 		return err
 	}
-	c.removed[store.RollupKey{Container: key.Container, TenantShard: key.TenantShard}]++
+	if isThere {
+		at := store.RollupKey{Container: key.Container, TenantShard: key.TenantShard}
+		if c.removed[at] == nil {
+			c.removed[at] = map[string]bool{}
+		}
+		c.removed[at][id] = true
+	}
 	return c.pacer.Wait(ctx, receipt.RUs)
 }
 

@@ -157,6 +157,40 @@ func (w *world) clear(o *erasure.Order, now *time.Time) {
 	}
 }
 
+// A certificate counts each document of rollups once, however often its deletion was tried.
+func TestClearedDocumentsAreCountedOnce(t *testing.T) {
+	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	w := newWorldAt(t, func() time.Time { return now }, 1e8)
+	now = now.Add(time.Hour)
+	require.NoError(t, w.makeRollups())
+	count := func() (n int) {
+		for _, docs := range w.rollupDocuments() {
+			n += len(docs)
+		}
+		return n
+	}
+	before, deletes := count(), 0
+	w.rollups.Fault = func(op storetest.RollupOp) *storetest.Fault {
+		if op.Kind != storetest.DeleteRollup {
+			return nil
+		}
+		if deletes++; deletes%5 != 0 {
+			return nil
+		}
+		return &storetest.Fault{Err: errors.New("no answer")}
+	}
+	o := w.order(erasure.Order{Tenant: "acme", Device: "m1", To: erasure.EveryDay}, 50)
+	for s := w.sweeper(); w.orderOf(o).ClearedAt.IsZero(); now = now.Add(20 * time.Second) {
+		_ = s.Round(t.Context()) // is tried again
+	}
+	cleared := 0
+	for _, p := range w.orderOf(o).Cleared {
+		cleared += p.Documents
+	}
+	require.Equal(t, before-count(), cleared)
+	require.Positive(t, cleared)
+}
+
 // orderOf returns an order as it is stored now.
 func (w *world) orderOf(o *erasure.Order) *erasure.Order {
 	v, err := w.directory.Refresh(w.t.Context())

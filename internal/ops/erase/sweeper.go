@@ -55,8 +55,9 @@ type Sweeper struct {
 
 // clearState is how far the clearing of an order is.
 type clearState struct {
-	next    time.Time               // nothing is done before
-	removed map[store.RollupKey]int // documents that were deleted
+	next time.Time // nothing is done before
+	// removed holds the ids of the documents that were deleted, by first-level key.
+	removed map[store.RollupKey]map[string]bool
 }
 
 // NewSweeper makes a Sweeper.
@@ -157,7 +158,7 @@ func (s *Sweeper) sweep(ctx context.Context, v *control.Snapshot, o *erasure.Ord
 
 func (s *Sweeper) clearing(o *erasure.Order) *clearState {
 	if s.clear[o.ID] == nil {
-		s.clear[o.ID] = &clearState{removed: make(map[store.RollupKey]int)}
+		s.clear[o.ID] = &clearState{removed: make(map[store.RollupKey]map[string]bool)}
 	}
 	return s.clear[o.ID]
 }
@@ -200,8 +201,9 @@ func (s *Sweeper) clearPlaces(ctx context.Context, v *control.Snapshot, o *erasu
 	}
 	s.cfg.Logger.Info("erasure cleared from rollups", "erasure", o.ID, "tenant", o.Tenant)
 	var places []erasure.Cleared
-	for key, n := range state.removed {
-		places = append(places, erasure.Cleared{Container: key.Container, TenantShard: key.TenantShard, Documents: n})
+	for key, ids := range state.removed {
+		places = append(places, erasure.Cleared{Container: key.Container, TenantShard: key.TenantShard,
+			Documents: len(ids)})
 	}
 	slices.SortFunc(places, func(a, b erasure.Cleared) int {
 		return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.TenantShard, b.TenantShard))

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/binning/chunk"
 	"binnacle/binning/rollup"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
@@ -61,6 +62,7 @@ type verifier struct {
 	VerifyConfig
 	certificate *Certificate
 	order       *erasure.Order
+	orders      erasure.List // of the tenant
 	tenant      tenant.Tenant
 	pacer       retry.RUPacer
 	out         Verification
@@ -68,7 +70,7 @@ type verifier struct {
 	places map[sharding.Key]*place
 
 	// Of the place that is being read:
-	live      map[deviceDay]bool // have rows of after the order
+	live      map[deviceDay]bool // have rows of after the order, or had until another order that is not cleared
 	committed map[batch]bool     // are named by manifests
 }
 
@@ -85,7 +87,7 @@ func Verify(ctx context.Context, cfg VerifyConfig, v *control.Snapshot, c *Certi
 		return nil, fmt.Errorf("tenant %s: %w", c.Tenant, tenant.ErrNoTenant)
 	}
 	w := &verifier{VerifyConfig: cfg, certificate: c, order: c.order(), tenant: t,
-		pacer:  retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: retry.Pause},
+		orders: v.Erasures(c.Tenant), pacer: retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: retry.Pause},
 		places: make(map[sharding.Key]*place), out: Verification{Findings: []Finding{}}}
 	w.checkOrder(v)
 	days := telemetry.Range{From: w.order.From.Start(), To: w.order.To.Start()}
@@ -215,6 +217,9 @@ func (w *verifier) chunks(ctx context.Context, key sharding.Key, r telemetry.Ran
 		switch {
 		case f.Rows == 0:
 			w.placeOf(f).note(f, w.order)
+			if slices.ContainsFunc(f.Erased, w.isUncleared) {
+				w.live[deviceDay{f.Device, f.ID.Day}] = true
+			}
 		case f.Through <= through:
 			w.find(document{f.Key, f.ID.String()}, "has %d rows of %s that are erased", f.Rows, f.Device)
 		case f.First <= through:
@@ -229,6 +234,19 @@ func (w *verifier) chunks(ctx context.Context, key sharding.Key, r telemetry.Ran
 		return nil
 	}
 	return err
+}
+
+// isUncleared reports whether rows are of another order, and rollups that show them may still be there.
+func (w *verifier) isUncleared(rows chunk.Erased) bool {
+	return rows.Order != w.order.ID && !slices.ContainsFunc(w.orders, func(o *erasure.Order) bool {
+		return o.ID == rows.Order && !o.ClearedAt.IsZero()
+	})
+}
+
+// mayShow reports whether rollups may show a device on a day: it has rows of after the order, or its rows have expired,
+// which rollups outlive.
+func (w *verifier) mayShow(device string, day telemetry.Day) bool {
+	return w.live[deviceDay{device, day}] || w.tenant.ExpiredOf(device, day, w.Now().UnixMilli())
 }
 
 // idOf returns the id of a document, for a finding.
@@ -316,7 +334,7 @@ func (w *verifier) manifests(ctx context.Context, at sharding.Key, r telemetry.R
 			w.committed[batch{day: m.Day, name: b.Name}] = true
 		}
 		for _, device := range manifestNames(m, w.order) {
-			if !w.live[deviceDay{device, m.Day}] {
+			if !w.mayShow(device, m.Day) {
 				w.find(document{at, rollup.ManifestID(m.Day)}, "names %s on %s, and it has no chunk there", device, m.Day)
 				break
 			}
@@ -333,7 +351,7 @@ func (w *verifier) stale(device string, d *rollup.Document) string {
 		return ""
 	case d.Stored < w.certificate.Swept.Add(ClearAfter).Unix():
 		return "is older than the sweep"
-	case !w.live[deviceDay{device, d.Day}]:
+	case !w.mayShow(device, d.Day):
 		return "it has no chunk there"
 	case !w.committed[batch{day: d.Day, name: d.Batch}]:
 		return "no manifest names its batch"

@@ -102,7 +102,8 @@ func (e *erased) verify(c *erase.Certificate) *erase.Verification {
 	v, err := e.directory.Refresh(e.t.Context())
 	require.NoError(e.t, err)
 	found, err := erase.Verify(e.t.Context(), erase.VerifyConfig{Chunks: e.memory, Rollups: e.rollups, Catalog: e.pages,
-		Annotations: e.notes(), RUs: 1e9, Pause: time.Nanosecond}, v, c)
+		Annotations: e.notes(), RUs: 1e9, Pause: time.Nanosecond,
+		Now: e.memory.Now}, v, c)
 	require.NoError(e.t, err)
 	return found
 }
@@ -210,6 +211,37 @@ func dayOf(t *testing.T, key store.RollupKey, doc []byte) telemetry.Day {
 	d, err := rollup.Parse(slices.Clone(doc))
 	require.NoError(t, err)
 	return d.Day
+}
+
+// A certificate holds while a newer order about the device is swept and not cleared: rollups may still show the device.
+func TestVerifyBesideANewerOrder(t *testing.T) {
+	e := newErased(t, wholeDevice)
+	now := e.now()
+	e.now = func() time.Time { return now }
+	newer := e.world.order(erasure.Order{Tenant: "acme", Device: "m1", To: erasure.EveryDay}, 1000)
+	s := e.sweeper()
+	for e.orderOf(newer).ClearedAt.IsZero() {
+		require.NoError(t, s.Round(t.Context()))
+		require.Empty(t, e.verify(e.certificate).Findings)
+		now = now.Add(20 * time.Second)
+	}
+	require.Empty(t, e.verify(e.certificate).Findings)
+}
+
+// A certificate holds where chunks of after the order have expired: rollups outlive them.
+func TestVerifyOfExpiredDays(t *testing.T) {
+	e := newErased(t, wholeDevice)
+	now := e.now()
+	e.now = func() time.Time { return now }
+	change, err := tenant.RetentionChange("5d", e.now)
+	require.NoError(t, err)
+	require.NoError(t, tenant.NewTenants(e.docs).Set(t.Context(), "acme", change))
+	now = now.Add(3 * time.Hour)
+	for _, d := range e.memory.Documents() { // as a sweep of hidden days does
+		_, err := e.memory.DeleteChunk(t.Context(), d.Key, d.ID)
+		require.NoError(t, err)
+	}
+	require.Empty(t, e.verify(e.certificate).Findings)
 }
 
 // A certificate that is not of this account and order does not hold.
