@@ -18,7 +18,7 @@ type discard struct {
 func (d *discard) Create(_ context.Context, _ sharding.Key, _ string, doc []byte) (store.Receipt, error) {
 	d.Chunks++
 	d.Bytes += len(doc)
-	d.RUs += ru.Stepped.Write(len(doc), ru.Stepped.Levels(5*ru.Scalar, 2)) // as containers of chunks are indexed
+	d.RUs += ru.Stepped.Write(len(doc), 5*ru.Scalar) // as containers of chunks are indexed
 	return store.Receipt{}, nil
 }
 

@@ -1,6 +1,6 @@
 // Package ru holds the request unit model of Binnacle in one place: what an operation is modelled to cost, how many
 // physical partitions a throughput buys, how low it may be set, and its price. The charges of items up to 1 KB were
-// recorded on an account. What no recording shows is of type assumed. None is a promise of the service.
+// recorded on an account. What no recording shows is assumed, and said so. None is a promise of the service.
 //
 // It is pure arithmetic: no I/O, no clock, and it knows nothing of items, containers or telemetry.
 // Sources, measurements and errors are listed in docs/reference/cost.md.
@@ -18,9 +18,7 @@ const Unit = 4.0 / 21
 // Model is how operations are charged. The zero value is Stepped. Models differ in what items are charged that are
 // larger than one row of the official table of sizes and smaller than the next.
 type Model struct {
-	sloped bool
-	// end selects the end of the assumptions: least, likely or most.
-	end     int
+	sloped  bool
 	factors Factors
 }
 
@@ -83,7 +81,8 @@ func (m Model) Read(bytes int) float64 { return m.size(tableRead, bytes) / 21 * 
 const NoIndex = -1
 
 // Scalar is the index units of an indexed scalar property at the top level of an item: a path and a value. The id is
-// always indexed.
+// always indexed. A level of a hierarchical partition key that the policy includes is assumed to take as many: recorded
+// is a key of one level.
 const Scalar = 2
 
 // Write returns the charge of a create, or of an upsert of what is new, of an item with that many index units.
@@ -135,9 +134,10 @@ func (m Model) whole(bytes, index int) float64 {
 	return units
 }
 
-// size reads a column of the table; beyond the last row it grows in proportion.
+// size reads a column of the table; beyond the last row it grows in proportion. An item's system properties, up to 230
+// bytes, are assumed to count for nothing: no item above 1 KB is recorded.
 func (m Model) size(column []float64, bytes int) float64 {
-	kb := kilobytes(bytes + int(systemBytes.of(m)))
+	kb := kilobytes(bytes)
 	last := len(tableKB) - 1
 	if kb > tableKB[last] {
 		return math.Ceil(column[last] * kb / tableKB[last])
@@ -169,7 +169,7 @@ type QueryWork struct {
 	Scattered int
 	// ExtraKB is the sum over the loaded items of max(0, size in KB - 1).
 	ExtraKB float64
-	// Counted reports that items were counted from the index: those loaded cost nothing then, but at the most.
+	// Counted reports that items were counted from the index: those loaded cost nothing then.
 	Counted bool
 }
 
@@ -194,38 +194,35 @@ const (
 // that it touches (documented); a unique key costs nothing beyond its paths (two creates are recorded, without a rule:
 // 1.48 and 1.71 RU); an included path that an item lacks costs as if it were there (documented); a delete or replace
 // above 1 KB costs as the creates of both (recorded up to 1 KB).
-var (
+const (
 	// nextSeek is recorded between 0.1 and 0.2.
-	nextSeek = assumed{0.1, 0.1, 0.2}
-	// scattered is for a hit that was not made right after the one before: published queries have 0.14 a hit.
-	scattered = assumed{0, 0.125, 0.14 - wholeRow}
-	// extraKB is for a loaded KB: one published query has 3.19 RU for 9.7 KB. At most it is that of point reads.
-	extraKB = assumed{0.03, 0.04, 0.09}
+	nextSeek = 0.1
+	// scattered is for a hit that was not made right after the one before. A hit of published queries costs 0.14 in all.
+	scattered = 0.125
+	// extraKB is for a loaded KB: one published query has 3.19 RU for 9.7 KB. A point read has 0.03 to 0.09.
+	extraKB = 0.04
 	// feedPage is recorded once, of one item.
-	feedPage = assumed{1, 1, page + wholeRow}
+	feedPage = 1
 )
 
 // Query returns the charge of one page of a query in one physical partition. Stepped and Sloped agree on it.
 func (m Model) Query(w QueryWork) float64 {
 	charge := page
 	if w.Seeks > 0 || w.Counted {
-		charge += seek + nextSeek.of(m)*float64(max(0, w.Seeks-1))
+		charge += seek + nextSeek*float64(max(0, w.Seeks-1))
 	}
 	if w.Counted {
-		charge += counting
-	}
-	if w.Counted && m.end != most {
-		return charge * factor(m.factors.Query)
+		return (charge + counting) * factor(m.factors.Query)
 	}
 	perRow := wholeRow
 	if w.Columns > 0 {
 		perRow = row + column*float64(w.Columns)
 	}
-	charge += perRow*float64(w.Docs) + scattered.of(m)*float64(w.Scattered) + extraKB.of(m)*w.ExtraKB
+	charge += perRow*float64(w.Docs) + scattered*float64(w.Scattered) + extraKB*w.ExtraKB
 	return charge * factor(m.factors.Query)
 }
 
 // Feed returns the charge of one page of the change feed of a physical partition. Its first item costs nothing more.
 func (m Model) Feed(w QueryWork) float64 {
-	return (feedPage.of(m) + wholeRow*float64(max(0, w.Docs-1)) + extraKB.of(m)*w.ExtraKB) * factor(m.factors.Query)
+	return (feedPage + wholeRow*float64(max(0, w.Docs-1)) + extraKB*w.ExtraKB) * factor(m.factors.Query)
 }

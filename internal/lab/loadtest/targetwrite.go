@@ -71,11 +71,7 @@ type targetWriter struct {
 }
 
 func (w *targetWriter) modelledRUs(d *document) float64 {
-	index := w.index * ru.Scalar
-	if len(d.key) > 1 {
-		index = w.model.Levels(index, len(d.key))
-	}
-	return w.model.Write(len(d.body), index)
+	return w.model.Write(len(d.body), w.index*ru.Scalar)
 }
 
 var errOver = errors.New("the time is over")

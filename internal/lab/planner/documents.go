@@ -78,7 +78,7 @@ func (p *Plan) Requirements() (string, error) { return fill(requirements, p) }
 // Model returns cosmosdb_data_model.md.
 func (p *Plan) Model() (string, error) {
 	chunk := int(p.device.bytes / p.device.chunks)
-	write := func(scalars int) float64 { return ru.Stepped.Write(chunk, ru.Stepped.Levels(scalars*ru.Scalar, 2)) }
+	write := func(scalars int) float64 { return ru.Stepped.Write(chunk, scalars*ru.Scalar) }
 	span, name := "month", "YYYY-MM"
 	if p.option.months > 1 {
 		span, name = "year", "YYYY"

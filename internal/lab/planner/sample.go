@@ -517,10 +517,10 @@ func (s *sampler) shares(kinds []string) (out []MetricStore) {
 
 // chunkWrite returns the charge of storing a chunk: five scalars are in the index, the id among them, two of a key.
 func chunkWrite(bytes float64) float64 {
-	return ru.Stepped.Write(int(bytes), ru.Stepped.Levels(5*ru.Scalar, 2))
+	return ru.Stepped.Write(int(bytes), 5*ru.Scalar)
 }
 
 // readingWrite returns the charge of storing readings as JSON, with id, tenant, device and time in the index.
 func readingWrite(bytes float64) float64 {
-	return ru.Stepped.Write(int(bytes), ru.Stepped.Levels(4*ru.Scalar, 2))
+	return ru.Stepped.Write(int(bytes), 4*ru.Scalar)
 }

@@ -280,7 +280,7 @@ func (r Report) binnacle(j *predictor) Remedy {
 		bytes := j.f.docs / j.f.days * values / docs * each
 		chunks := max(float64(len(j.entities)), bytes/chunkBytes)
 		size := int(min(chunkBytes, bytes/chunks+600))
-		return chunks * j.cfg.Model.Write(size, j.cfg.Model.Levels(5*ru.Scalar, 2))
+		return chunks * j.cfg.Model.Write(size, 5*ru.Scalar)
 	}
 	least, most := write(leastValue), write(mostValue)
 	need := most/86400 + j.cfg.DeviceReads*r.Now.DeviceDay.RUs

@@ -17,7 +17,7 @@ func (w *writing) price(from kv.Reader) (charge float64, err error) {
 		if p.Off() {
 			return ru.NoIndex
 		}
-		return m.Levels(units, w.revision.IndexedLevels())
+		return units
 	}
 	switch {
 	case w.Op == OpDelete:

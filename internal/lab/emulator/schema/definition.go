@@ -30,19 +30,6 @@ type Definition struct {
 // Levels returns the number of components of a full partition key.
 func (d *Definition) Levels() int { return len(d.Keys) }
 
-// IndexedLevels returns how many levels of a hierarchical partition key are in the index: 0 for a key of one level.
-func (d *Definition) IndexedLevels() (n int) {
-	if len(d.Keys) == 1 {
-		return 0
-	}
-	for _, path := range d.Keys {
-		if d.Policy.Indexed(path) {
-			n++
-		}
-	}
-	return n
-}
-
 // JSON is a container's document on the wire, and in the catalog. Policies for vectors and full text are kept as they
 // were sent, and not used.
 type JSON struct {
