@@ -133,6 +133,29 @@ func TestCacheDropsReplacedAndDeletedChunks(t *testing.T) {
 	require.Equal(t, fourth, seventh, "its time to live is over")
 }
 
+// A copy of a chunk (rule T5) has the cut of its source, and lives for the rest of its time from when it was stored.
+func TestCacheShowsCopiedChunks(t *testing.T) {
+	w := querytest.New(t, noon)
+	days(w, []string{"m1"}, 1, 2)
+	w.Heads.Forget()
+	docs := w.Store.Documents()
+	last := docs[len(docs)-1]
+	c, err := chunk.Parse(last.Doc)
+	require.NoError(t, err)
+	f, err := c.Frame(nil)
+	require.NoError(t, err)
+	c.Header.TTL, c.Header.Cut = 3600, w.Now.Add(-2*time.Hour).UnixMilli()
+	copied, err := chunk.Encode(c.Header, f)
+	require.NoError(t, err)
+	q, r := newQuerier(t, w, nil), query.Request{Tenant: "acme", Range: lastHour()}
+	first, _ := seriesOf(t, q, r)
+	w.Store.Damage(last.Key, last.ID, copied)
+	w.Now = w.Now.Add(10 * time.Minute)
+	again, res := seriesOf(t, newQuerier(t, w, nil), r)
+	require.True(t, res.Complete)
+	require.Equal(t, first, again)
+}
+
 // A container that is dropped takes what is known of it along.
 func TestCacheDropsDeletedContainer(t *testing.T) {
 	w := querytest.New(t, noon)

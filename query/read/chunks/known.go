@@ -152,7 +152,7 @@ func (q *Query) load(ctx context.Context, before *known, t plan.Target, r teleme
 		date, gone, err := q.scanNew(ctx, nothingKey{Key: t.Key}, t, scan, &note, func(p *piece.Piece) error {
 			held = append(held, p)
 			found[chunkRef{p.Device, p.Chunk.Header.ID}] = &knownChunk{chunk: p.Chunk,
-				expires: Expiry(&p.Chunk.Header), load: number, room: q.r.cfg.Room, in: before.in}
+				expires: Expiry(p.Chunk), load: number, room: q.r.cfg.Room, in: before.in}
 			return nil
 		})
 		if err != nil {

@@ -1,6 +1,7 @@
 package chunks
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -194,12 +195,13 @@ func (k *known) put(before *known, found map[chunkRef]*knownChunk, everything bo
 	k.changes = k.changes.With(changed)
 }
 
-// Expiry returns the earliest time at which the service may remove a chunk.
-func Expiry(h *chunk.Header) int64 {
-	if h.TTL == 0 {
+// Expiry returns the earliest time at which the service may remove a chunk. The service counts from when it took the
+// document, which of a copy is long after its cut (rule T5).
+func Expiry(c *chunk.Chunk) int64 {
+	if c.Header.TTL == 0 {
 		return math.MaxInt64
 	}
-	return h.Cut + 1000*int64(h.TTL)
+	return 1000 * (cmp.Or(c.Stored(), c.Header.Cut/1000) + int64(c.Header.TTL))
 }
 
 // bytes returns how many bytes the chunk takes, with its decoded rows.

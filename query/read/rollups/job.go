@@ -187,7 +187,7 @@ func (j *job) take(p *piece.Piece) error {
 		}
 		j.known[id] = true
 	}
-	j.Expire(chunks.Expiry(&p.Chunk.Header))
+	j.Expire(chunks.Expiry(p.Chunk))
 	j.pieces = append(j.pieces, p)
 	return nil
 }
