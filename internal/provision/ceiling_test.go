@@ -1,11 +1,14 @@
 package provision_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"binnacle/internal/charges/ru"
+	"binnacle/internal/control"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
 
@@ -73,6 +76,37 @@ func TestCeilingOfThroughput(t *testing.T) {
 	p := provision.DevPolicy()
 	p.MaxRUs = -1
 	require.ErrorContains(t, p.Validate(), "-1 RU/s")
+}
+
+// A process that comes back to the lease counts what another one has bought meanwhile.
+func TestCeilingOfTwoProvisioners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 4000
+		b := newBench(t, time.Now, nil)
+		policy := provision.DevPolicy()
+		policy.MaxRUs = most
+		p, err := provision.New(provision.Config{Containers: b.account, Directory: b.directory, Policy: policy,
+			Lease: control.NewLeases(b.docs, "a", time.Now)})
+		require.NoError(t, err)
+		run := func() { // two rounds
+			ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+			defer cancel()
+			require.NoError(t, p.Run(ctx))
+		}
+		run()
+		require.Len(t, b.rus(), 1)
+		time.Sleep(3 * time.Minute) // the process stands still
+		for name := range b.rus() {
+			require.NoError(t, b.SetThroughput(t.Context(), name, store.Throughput{RUs: most})) // another one buys, and dies
+		}
+		require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-1970-01"))
+		run()
+		bought := 0
+		for _, rus := range b.rus() {
+			bought += rus
+		}
+		require.LessOrEqual(t, bought, most)
+	})
 }
 
 // A tenant that asks for all that there is has throughput raised up to a ceiling, which a log line and a metric tell.

@@ -92,8 +92,9 @@ type Provisioner struct {
 	scaled map[string]time.Time
 	// hasReadActions reports whether scaled has the changes of the time before this process.
 	hasReadActions bool
-	isBound        bool // the last round wanted more than the ceiling lets it buy
-	isServerless   bool // the account, as of the last look
+	heldAt         time.Time // when the last round of Run began that had the lease
+	isBound        bool      // the last round wanted more than the ceiling lets it buy
+	isServerless   bool      // the account, as of the last look
 	// changed is when throughput was changed, within Policy.ChangesWithin.
 	changed []time.Time
 	// started holds the failed actions that are tried again, by action and container.
@@ -165,7 +166,15 @@ func (p *Provisioner) held(ctx context.Context) bool {
 		return true
 	}
 	held, err := p.cfg.Lease.Take(ctx, LeaseName, leaseLength)
-	return held || err != nil // a round with a wrong clock decides nothing, and reports so
+	held = held || err != nil // a round with a wrong clock decides nothing, and reports so
+	if now := p.cfg.Now(); held {
+		if now.Sub(p.heldAt) >= leaseLength { // another process may have had it, and changed what is known here
+			clear(p.known)
+			p.hasReadActions = false
+		}
+		p.heldAt = now
+	}
+	return held
 }
 
 // leaseLength is how long another process waits for one that has died.

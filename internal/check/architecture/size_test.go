@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_360
+	mostLines = 130_369
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_701
+	mostProductLines = 103_710
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )
