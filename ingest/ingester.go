@@ -236,9 +236,10 @@ func (in *Ingester) setAssigned(partitions []topicPartition) (changed bool) {
 	return changed
 }
 
-// letGo gives up a worker because its log is gone; it writes what it holds. The caller holds the lock.
+// letGo gives up a worker because its log is gone. It writes what it holds, dead letters and times of devices too. The
+// caller holds the lock.
 func (in *Ingester) letGo(p *partition, why string) {
-	if p.takeover.restored && p.worker.Lost() == nil && p.worker.OpenBins() > 0 {
+	if p.takeover.restored && p.worker.Lost() == nil {
 		in.retire(p, why)
 	} else {
 		in.drop(p)

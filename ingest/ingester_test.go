@@ -339,6 +339,37 @@ func TestReadingsOfARecreatedTopicAreStored(t *testing.T) {
 	eventually(t, "both are stored", func() bool { return maps.Equal(r.want, r.Stored()) })
 }
 
+// A record is refused of a topic that is made anew before the dead letter is acknowledged, while no bin is open: it is
+// in no log any more, and the dead letter is published all the same.
+func TestDeadLettersOfARecreatedTopicArePublished(t *testing.T) {
+	r := newRig(t, 1)
+	letters := &heldLetters{}
+	in := r.ingester(func(_ *ingest.Config, s *ingest.Stores) { s.DeadLetters = letters })
+	r.run(in)
+	r.publish(0, kafkago.Message{Value: []byte("of the old log"), Time: time.UnixMilli(past)})
+	reach(t, in, 1)
+	r.recreate(1)
+	r.publish(0, r.message("d0", past, 1))
+	eventually(t, "the new one is read", func() bool { return maps.Equal(r.want, r.Stored()) })
+	letters.opens.Store(true)
+	eventually(t, "the dead letter is published", func() bool { return letters.published.Load() == 1 })
+}
+
+// heldLetters takes no dead letters before it opens.
+type heldLetters struct {
+	opens     atomic.Bool
+	published atomic.Int64
+}
+
+// Publish implements ingest.DeadLetterWriter.
+func (h *heldLetters) Publish(_ context.Context, all []write.DeadLetter) error {
+	if !h.opens.Load() {
+		return errors.New("no leader")
+	}
+	h.published.Add(int64(len(all)))
+	return nil
+}
+
 // A topic is made anew, and has no partition for this process: what was read of the old one is in no log any more, and
 // is written.
 func TestReadingsOfATopicWithFewerPartitionsAreStored(t *testing.T) {

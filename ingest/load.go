@@ -80,11 +80,12 @@ func (p *partition) loadTimes(ctx context.Context, metadata string) error {
 	if !ok || p.in.stores.Blocks == nil || metadata == p.metadata || c.Stream != p.worker.Stream() {
 		return nil
 	}
-	return loadTimes(ctx, p.worker, c, p.in.stores.Blocks.Partition(p.at.topic, int32(p.at.partition)))
+	times := p.worker.BeginTimes(p.in.stores.Directory.Snapshot())
+	return loadTimes(ctx, times, c, p.in.stores.Blocks.Partition(p.at.topic, int32(p.at.partition)))
 }
 
-// loadTimes loads into a worker the times of devices from the records that a commit counts on.
-func loadTimes(ctx context.Context, w *worker.Worker, c journal.Commit, log BlockLog) error {
+// loadTimes loads the times of devices from the records that a commit counts on.
+func loadTimes(ctx context.Context, times *worker.LoadingTimes, c journal.Commit, log BlockLog) error {
 	first, end, err := log.Bounds(ctx)
 	if err != nil {
 		return err
@@ -93,12 +94,16 @@ func loadTimes(ctx context.Context, w *worker.Worker, c journal.Commit, log Bloc
 	if from >= to {
 		return nil
 	}
-	return log.Each(ctx, from, to, func(offset int64, value []byte) error {
+	err = log.Each(ctx, from, to, func(offset int64, value []byte) error {
 		if r, err := journal.ParseRecord(value); err == nil && offset < c.To { // reading the blocks later finds the damage
-			w.TakeTimes(offset, &r)
+			times.Take(offset, &r)
 		}
 		return nil
 	})
+	if err == nil {
+		times.Done(c)
+	}
+	return err
 }
 
 // errNoBlocks means that the journal has records by its bounds, and returned none.

@@ -69,7 +69,7 @@ func (l *Local) Load(ctx context.Context, c journal.Commit, floor int64, log Blo
 
 // LoadTimes takes the times of devices that another process has left in the journal, before Resume.
 func (l *Local) LoadTimes(ctx context.Context, c journal.Commit, log BlockLog) error {
-	return loadTimes(ctx, l.Worker, c, log)
+	return loadTimes(ctx, l.BeginTimes(l.dir.Snapshot()), c, log)
 }
 
 // Take feeds one record, and resolves what the Worker lacks for it. It fails only when the context ends.

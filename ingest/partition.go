@@ -466,8 +466,7 @@ func (p *partition) launch(job write.Job) {
 // commit commits the floor, and what of the journal it counts on, when it is time, or now with force (rules W7, J1).
 func (p *partition) commit(force bool) {
 	now := p.in.cfg.Now()
-	_, suspect := p.worker.Bins().Suspect()
-	if p.lost || suspect || !force && now.Sub(p.lastCommit) < p.in.cfg.CommitEvery {
+	if p.lost || !p.worker.MayCommit() || !force && now.Sub(p.lastCommit) < p.in.cfg.CommitEvery {
 		return
 	}
 	p.lastCommit = now
@@ -531,7 +530,7 @@ func (p *partition) drain(within time.Duration, busy func() bool) error {
 	ended, end := context.WithCancel(context.Background())
 	end() // the log's end is not asked for any more
 	p.commit(true)
-	for busy() {
+	for p.worker.Lost() == nil && busy() {
 		if err := p.step(ended); err != nil {
 			return err
 		}

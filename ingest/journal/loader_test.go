@@ -185,3 +185,21 @@ func TestBlockIndexResumesAfterLoad(t *testing.T) {
 	require.False(t, blocks.Appended(651, 1, 7))
 	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 651, To: 652, Mark: 7}, blocks.Commit(2, 9))
 }
+
+// Commits demand the journal up to what was read of another writer; the next append names that, and one that is on its
+// way may land before it.
+func TestBlockIndexFollowsAnotherWriter(t *testing.T) {
+	var blocks journal.BlockIndex
+	others := journal.Link{Offset: 60, Nonce: 7}
+	require.False(t, blocks.Appended(50, 1, 5))
+	blocks.Loaded(55)
+	blocks.Follow(others)
+	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 50, To: 61, Mark: 7}, blocks.Commit(2, 9))
+	require.False(t, blocks.Appended(52, 2, 5), "it was on its way")
+	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 50, To: 61, Mark: 7}, blocks.Commit(2, 9))
+	last, ok := blocks.Before()
+	require.True(t, ok)
+	require.Equal(t, others, last)
+	require.True(t, blocks.Appended(58, 1, 6), "the end was lost")
+	require.False(t, blocks.Commit(2, 9).Counts())
+}

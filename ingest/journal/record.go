@@ -213,11 +213,24 @@ type BlockIndex struct {
 	live liveOffsets
 	last Link // the append that landed last, or was loaded last
 	any  bool // there is one
+	// others is the last append of another writer that was read. An append on its way does not name it.
+	others Link
 }
 
 // Before returns the append that the next one must name (rule J6); ok is false when none is known. There is one append
 // at a time.
-func (l *BlockIndex) Before() (last Link, ok bool) { return l.last, l.any }
+func (l *BlockIndex) Before() (last Link, ok bool) {
+	l.last, l.any = l.end()
+	return l.last, l.any
+}
+
+// end returns the last append that is known.
+func (l *BlockIndex) end() (last Link, ok bool) {
+	if l.others != (Link{}) && (!l.any || l.others.Offset > l.last.Offset) {
+		return l.others, true
+	}
+	return l.last, l.any
+}
 
 // Appended records an append of n blocks, the first one at an offset. It reports lost when the journal has lost its end
 // since the append before, blocks that counted among it: then the BlockIndex is empty, and whatever was journaled must
@@ -226,7 +239,7 @@ func (l *BlockIndex) Appended(first int64, n int, nonce Nonce) (lost bool) {
 	lost = l.any && first <= l.last.Offset
 	l.last, l.any = Link{first + int64(n) - 1, nonce}, true
 	if lost {
-		l.live = liveOffsets{}
+		l.live, l.others = liveOffsets{}, Link{}
 		return true
 	}
 	for i := range int64(n) {
@@ -241,6 +254,9 @@ func (l *BlockIndex) Loaded(offset int64) { l.live.add(offset) }
 // Resume continues after the last append of a Loader.
 func (l *BlockIndex) Resume(last Link) { l.last, l.any = last, true }
 
+// Follow records the last append that was read of another writer: commits demand the journal up to there.
+func (l *BlockIndex) Follow(others Link) { l.others = others }
+
 // Remove removes a block that has all its rows in acknowledged chunks.
 func (l *BlockIndex) Remove(offset int64) { l.live.remove(offset) }
 
@@ -251,5 +267,6 @@ func (l *BlockIndex) Commit(stream uint32, f int64) Commit {
 	if !ok {
 		return Commit{}
 	}
-	return Commit{Stream: stream, F: f, From: from, To: l.last.Offset + 1, Mark: l.last.Nonce}
+	last, _ := l.end()
+	return Commit{Stream: stream, F: f, From: from, To: last.Offset + 1, Mark: last.Nonce}
 }

@@ -111,7 +111,10 @@ func TestForgottenDeviceStaysForgotten(t *testing.T) {
 }
 
 // erase gives an order about the first record of a device, and returns until when the catalog forgets the device, ms.
-func (w *world) erase(device string) (until int64) {
+func (w *world) erase(device string) (until int64) { return w.eraseThrough(device, 0) }
+
+// eraseThrough gives an order about the records of a device up to an offset.
+func (w *world) eraseThrough(device string, through int64) (until int64) {
 	ctx, orders := w.t.Context(), erasure.NewOrders(w.Docs, func() time.Time { return w.now })
 	o, err := orders.Announce(ctx, erasure.Order{Tenant: "acme", Device: device, To: erasure.EveryDay, By: "test"})
 	require.NoError(w.t, err)
@@ -120,7 +123,7 @@ func (w *world) erase(device string) (until int64) {
 		Forget: []catalog.Forgotten{{Device: catalog.Digest(device), Until: until}}})
 	require.NoError(w.t, err)
 	require.NoError(w.t, w.Catalog.Create(ctx, "acme", id, doc))
-	require.NoError(w.t, orders.Acknowledge(ctx, o.ID, []erasure.Position{{Stream: 1, Through: 0}}))
+	require.NoError(w.t, orders.Acknowledge(ctx, o.ID, []erasure.Position{{Stream: 1, Through: through}}))
 	return until
 }
 

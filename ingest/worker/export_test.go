@@ -179,3 +179,13 @@ func MostOtherJobs() int {
 
 // ObserverOf returns what counts for a Worker.
 func ObserverOf(w *Worker) write.Observer { return w.observer }
+
+// Shelve puts the blocks of a device on a shelf.
+func Shelve(w *Worker, device string, shelf binning.Shelf) error {
+	for c := w.bins.Tenants["acme"].ByID[device].Chains; c != nil; c = c.Next {
+		if _, err := w.bins.Shelve(c, shelf); err != nil {
+			return err
+		}
+	}
+	return nil
+}

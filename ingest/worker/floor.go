@@ -10,6 +10,13 @@ func (w *Worker) Floor() int64 {
 		w.bins.Journaled.Times.Floor)
 }
 
+// MayCommit reports whether Floor and JournalFloor may be committed: not while a tail lies beyond the log (rule W9),
+// and not once rows are lost here, which hold back neither.
+func (w *Worker) MayCommit() bool {
+	_, suspect := w.bins.Suspect()
+	return !suspect && w.bins.Lost() == nil
+}
+
 // lowest returns the least of a position and the offsets that owners hold back.
 func lowest(position int64, owners ...func() (offset int64, ok bool)) int64 {
 	for _, floor := range owners {

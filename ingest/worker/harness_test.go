@@ -130,6 +130,9 @@ func (w *world) at(offset int64) admit.Record { return w.log[offset] }
 
 // commitFloor commits what a worker says that may be committed.
 func (w *world) commitFloor(l *ingest.Local) {
+	if !l.MayCommit() {
+		return
+	}
 	floor := l.Floor()
 	require.GreaterOrEqual(w.t, floor, w.commit, "the committed offset went back")
 	w.commit, w.meta = floor, l.JournalCommit()

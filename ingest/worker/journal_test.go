@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/binning"
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 
@@ -236,4 +238,35 @@ func TestBrokerWithSmallMaximumMessage(t *testing.T) {
 	require.NoError(t, l.Finish(ctx))
 	w.commitFloor(l)
 	w.check()
+}
+
+// lostShelf loses what it takes.
+type lostShelf struct{}
+
+// Put implements binning.Shelf.
+func (s lostShelf) Put([]byte) (binning.Shelved, error) { return s, nil }
+
+// Get implements binning.Shelved.
+func (lostShelf) Get() ([]byte, error) { return nil, errors.New("the disk has another block there") }
+
+// A partition that comes back finds that rows are lost in the spill file, and leaves at once: it commits nothing, and
+// the next owner loads these rows.
+func TestNothingIsCommittedOnceRowsAreLost(t *testing.T) {
+	w, ctx := withJournal(newWorld(t, nil)), t.Context()
+	l := w.worker(long)
+	for i := range int64(400) {
+		w.log = append(w.log, one(i, fmt.Sprintf("d%d", i/200)))
+		require.NoError(t, l.Take(ctx, w.log[i]))
+		w.now = w.now.Add(time.Second)
+		attempt(t, l)
+	}
+	w.now = w.now.Add(10 * time.Second)
+	attempt(t, l)
+	w.commitFloor(l)
+	require.EqualValues(t, len(w.log), w.meta.F)
+	require.NoError(t, worker.Shelve(l.Worker, "d0", lostShelf{}))
+	l.Resume(worker.Assignment{Stream: 1, Position: 50, LogEnd: 400})
+	require.Error(t, l.Lost())
+	w.commitFloor(l)
+	require.Equal(t, len(w.log), rowsOf(w.worker(long)))
 }

@@ -5,6 +5,7 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/bins"
 	"binnacle/ingest/journal"
+	"binnacle/internal/control"
 	"fmt"
 	"math"
 	"time"
@@ -161,15 +162,39 @@ func (l *Loading) restore(key admit.Chain, x *loadedChain, now time.Time) error 
 	return nil
 }
 
-// TakeTimes takes a record of the journal that another process has appended while the partition was away.
-func (w *Worker) TakeTimes(at int64, r *journal.Record) {
-	if r.Rows > 0 || r.Stream != w.writer.Cfg.Stream {
+// LoadingTimes takes the times of devices from the records of the journal that another process has appended while the
+// partition was away.
+type LoadingTimes struct {
+	w    *Worker
+	last journal.Link // the last record
+}
+
+// BeginTimes begins to load times. It applies the orders of erasure of a snapshot first: those that were given
+// meanwhile would take away what was stored since.
+func (w *Worker) BeginTimes(snapshot *control.Snapshot) *LoadingTimes {
+	w.erasing.apply(snapshot)
+	return &LoadingTimes{w: w}
+}
+
+// Take takes a record.
+func (l *LoadingTimes) Take(at int64, r *journal.Record) {
+	w := l.w
+	if l.last = (journal.Link{Offset: at, Nonce: r.Nonce}); r.Rows > 0 || r.Stream != w.writer.Cfg.Stream {
 		return
 	}
 	w.bins.Lock()
 	defer w.bins.Unlock()
 	if !w.erasing.hasErased(r) {
 		w.loadTimes(at, r, 0)
+	}
+}
+
+// Done ends it. If all was taken that a commit counts on, the next owner is to load that too.
+func (l *LoadingTimes) Done(c journal.Commit) {
+	if l.last == (journal.Link{Offset: c.To - 1, Nonce: c.Mark}) {
+		j := &l.w.bins.Journaled
+		j.Blocks.Follow(l.last)
+		j.Times.End = max(j.Times.End, c.To)
 	}
 }
 

@@ -249,6 +249,113 @@ func TestTimesOfAnotherOwnerAfterResume(t *testing.T) {
 	w.check()
 }
 
+// A partition goes to another process and comes back. If the first process dies before it has appended anything, the
+// next owner still loads the times that the other one has left.
+func TestTimesOfAnotherOwnerBeforeTheNextAppend(t *testing.T) {
+	w := withJournal(newWorld(t, comeAndGo(5, 120)))
+	w.hold, w.seldom = 20*time.Second, true
+	ctx := t.Context()
+	read := func(l *ingest.Local, to int64) {
+		for l.Position() < to {
+			require.NoError(t, l.Take(ctx, w.log[l.Position()]))
+		}
+		for range 4 {
+			w.now = w.now.Add(20 * time.Second)
+			require.NoError(t, l.Step(ctx))
+			w.commitFloor(l)
+		}
+	}
+	a := w.worker(w.settings)
+	read(a, 40)
+	b := w.worker(w.settings)
+	read(b, 120)
+	require.True(t, w.meta.Counts())
+	require.NoError(t, a.LoadTimes(ctx, w.meta, w.blocks))
+	a.Resume(worker.Assignment{Stream: 1, Position: w.commit, LogEnd: int64(len(w.log))})
+	w.commitFloor(a)
+	w.checkTimes(a)
+	w.checkTimes(w.worker(w.settings))
+}
+
+// A device is erased while its partition is elsewhere, and reports again there. The process that gets the partition
+// back applies the order before it takes the times of what was stored since.
+func TestTimesSinceAnOrderThatWasGivenElsewhere(t *testing.T) {
+	w := withJournal(newWorld(t, nil))
+	w.hold, w.seldom = time.Minute, true
+	ctx := t.Context()
+	take := func(l *ingest.Local) int64 {
+		at := w.now.UnixMilli()
+		value := fmt.Sprintf(`{"tenant":"acme","device":"d","ts":%d,"values":{"a":1}}`, at)
+		require.NoError(t, l.Take(ctx, admit.Record{Offset: l.Position(), Time: at, Value: []byte(value)}))
+		for range 4 {
+			w.now = w.now.Add(time.Minute)
+			attempt(t, l)
+		}
+		w.commit, w.meta = l.Floor(), l.JournalCommit()
+		return at
+	}
+	a := w.worker(w.settings)
+	dir := w.dir
+	take(a)
+	take(a)
+	w.eraseThrough("d", 1)
+	w.now = w.now.Add(2 * time.Minute)
+	b := w.worker(w.settings)
+	take(b)
+	take(b)
+	last := take(b)
+	require.True(t, w.meta.Counts())
+	e, _ := w.Catalog.Entry("acme", "d")
+	require.Less(t, e.Last, last, "the journal alone has it")
+	_, err := dir.Refresh(ctx)
+	require.NoError(t, err)
+	require.NoError(t, a.LoadTimes(ctx, w.meta, w.blocks))
+	a.Resume(worker.Assignment{Stream: 1, Position: w.commit, LogEnd: w.commit})
+	attempt(t, a)
+	heads := a.Bins().ListDevices(store.ListRequest{Tenant: "acme"})
+	require.Len(t, heads, 1)
+	require.Equal(t, last, heads[0].Last)
+}
+
+// The times of a device that was erased and reports again are written to the journal again by a process that got the
+// partition back, and has not looked up the tail since: the next owner takes them all the same.
+func TestTimesWithoutALookupAfterAnOrder(t *testing.T) {
+	w := withJournal(newWorld(t, nil))
+	w.hold, w.seldom = time.Minute, true
+	ctx := t.Context()
+	var last int64
+	take := func(l *ingest.Local) {
+		last = w.now.UnixMilli()
+		value := fmt.Sprintf(`{"tenant":"acme","device":"d","ts":%d,"values":{"a":1}}`, last)
+		require.NoError(t, l.Take(ctx, admit.Record{Offset: l.Position(), Time: last, Value: []byte(value)}))
+		for range 4 {
+			w.now = w.now.Add(time.Minute)
+			attempt(t, l)
+		}
+	}
+	take(w.worker(w.settings))
+	w.eraseThrough("d", 1)
+	w.now = w.now.Add(2 * time.Minute)
+	w.commit = 1
+	l := w.worker(w.settings)
+	take(l)
+	take(l)
+	take(l)
+	before := l.JournalCommit()
+	l.Resume(worker.Assignment{Stream: 1, Position: l.Floor(), LogEnd: l.Position()})
+	for range 10 {
+		w.now = w.now.Add(time.Minute)
+		attempt(t, l)
+	}
+	w.commit, w.meta = l.Floor(), l.JournalCommit()
+	require.Greater(t, w.meta.From, before.From, "they were written again")
+	l = w.worker(w.settings)
+	require.NoError(t, l.Step(ctx))
+	heads := l.Bins().ListDevices(store.ListRequest{Tenant: "acme"})
+	require.Len(t, heads, 1)
+	require.Equal(t, last, heads[0].Last)
+}
+
 // A device that was erased, and reports again, keeps the times of what was stored since: the journal carries them to
 // the next owner, which applies the order again. The times of erased rows are gone, and so are the times that an append
 // carries while the order is read.

@@ -122,8 +122,9 @@ func (j *Appends) addTimes(a *Append) {
 			Stream: j.w.Cfg.Stream, Tenant: o.Device.Tenant.Name, Device: o.Device.ID, Day: telemetry.DayOf(o.Times.To),
 			From: o.Times.From, To: o.Times.To,
 		}
-		for c := o.Device.Chains; c != nil; c = c.Next { // a loader compares the latest tail with orders of erasure
-			if t := c.JournalTail(j.w.bins.Generation); !r.Tail.Known || t.Through > r.Tail.Through {
+		// A loader compares the latest tail with orders of erasure. One of an earlier generation may miss the newest chunks.
+		for c := o.Device.Chains; c != nil; c = c.Next {
+			if t := c.JournalTail(c.Generation); t.Chunks > 0 && (!r.Tail.Known || t.Through > r.Tail.Through) {
 				r.Day, r.Tail = c.Day, t
 			}
 		}

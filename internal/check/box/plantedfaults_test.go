@@ -56,7 +56,7 @@ var plantedFaults = []planted{
 		old: "func (w *Worker) Floor() int64 {\n",
 		new: "func (w *Worker) Floor() int64 {\n\tif w.bins.Journaled.On {\n\t\treturn w.JournalFloor()\n\t}\n"},
 	{name: "J3 a commit counts on the last block alone", file: "ingest/journal/record.go",
-		old: "From: from, To: l.last.Offset + 1", new: "From: max(from, l.last.Offset), To: l.last.Offset + 1"},
+		old: "From: from, To: last.Offset + 1", new: "From: max(from, last.Offset), To: last.Offset + 1"},
 	{name: "J3 a stored row leaves its chain without blocks", file: "ingest/bins/journaled.go",
 		old: "if ok && l.Through >= first {", new: "if ok && l.Through >= through {"},
 	{name: "J4 a takeover reads on behind F", file: "ingest/worker/load.go",
