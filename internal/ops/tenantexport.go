@@ -122,11 +122,12 @@ func (x *exporter) run(ctx context.Context) error {
 func (x *exporter) listDevices(ctx context.Context) error {
 	after := ""
 	for {
-		var page struct {
+		type devicesPage struct {
 			Devices    []json.RawMessage
 			Next       string
 			Incomplete []string
 		}
+		var page devicesPage
 		ask := url.Values{"limit": {strconv.Itoa(exportPage)}}
 		if len(x.Device) == 1 {
 			ask.Set("match", "device="+x.Device[0])
@@ -135,6 +136,7 @@ func (x *exporter) listDevices(ctx context.Context) error {
 			ask.Set("after", after)
 		}
 		err := x.attempt(ctx, func() error {
+			page = devicesPage{}
 			err := x.json(ctx, "/api/v1/devices", ask, &page)
 			if err == nil && len(page.Incomplete) > 0 {
 				err = fmt.Errorf("the list of devices is not complete: %s", strings.Join(page.Incomplete, "; "))
@@ -251,7 +253,7 @@ func (x *exporter) day(ctx context.Context, day telemetry.Day) error {
 				continue
 			}
 		}
-		if !errors.Is(err, errSplit) || !a.canSplit {
+		if !errors.Is(err, errSplit) {
 			return err
 		}
 		half := len(some) / 2
@@ -284,9 +286,13 @@ func (x *exporter) part(ctx context.Context, a exportPart) (f exportFile, err er
 			return rows, err
 		})
 		if errors.Is(err, errBrokeOff) {
-			if broken++; broken > 1 && a.canSplit {
-				err = fmt.Errorf("%w: %w", errSplit, err)
-			}
+			broken++
+		}
+		refused, isRefused := errors.AsType[*queryclient.StatusError](err)
+		isTooMuch := isRefused && (refused.Status == http.StatusUnprocessableEntity ||
+			refused.Status == http.StatusGatewayTimeout)
+		if a.canSplit && (isTooMuch || broken > 1) {
+			err = fmt.Errorf("%w: %w", errSplit, err)
 		}
 		return err
 	})
@@ -393,16 +399,13 @@ func (x *exporter) json(ctx context.Context, path string, ask url.Values, into a
 	return x.ask(ctx, path, ask, func(resp *http.Response) error { return json.NewDecoder(resp.Body).Decode(into) })
 }
 
-// ask sends a request and has its answer read. It fails with errSplit for what is too much for one answer.
+// ask sends a request and has its answer read.
 func (x *exporter) ask(ctx context.Context, path string, ask url.Values, read func(*http.Response) error) error {
 	err := x.api.Do(ctx, path, ask, func(resp *http.Response) error {
 		x.reached = true
 		return read(resp)
 	})
-	refused, isRefused := errors.AsType[*queryclient.StatusError](err)
+	_, isRefused := errors.AsType[*queryclient.StatusError](err)
 	x.reached = x.reached || isRefused
-	if isRefused && (refused.Status == http.StatusUnprocessableEntity || refused.Status == http.StatusGatewayTimeout) {
-		return fmt.Errorf("%w: %w", errSplit, err)
-	}
 	return err
 }

@@ -59,7 +59,11 @@ func (a *exportAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			list = append(list, map[string]any{"device": d, "tags": map[string]string{"site": d}, "first": day.UnixMilli(),
 				"last": day.AddDate(0, 0, 2).UnixMilli()})
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"devices": list})
+		page := map[string]any{"devices": list}
+		if incomplete {
+			page["incomplete"] = []string{"an ingester does not answer"}
+		}
+		_ = json.NewEncoder(w).Encode(page)
 	case "/api/v1/annotations":
 		_, _ = io.WriteString(w, "{}\n")
 	default:
@@ -202,6 +206,23 @@ func TestExportGoesOn(t *testing.T) {
 		require.NotNil(t, x.Finished)
 		checkMessages(t, x.messages)
 	}
+}
+
+// What fails for a moment is asked for again: a list of devices that is not complete, and an answer that came too late
+// and can't be split.
+func TestExportAsksAgain(t *testing.T) {
+	dir := t.TempDir()
+	api := &exportAPI{most: 2, trick: func(path string, _ []string, n int) (status int, breakOff, incomplete bool) {
+		switch {
+		case n == 1 || path == "/api/v1/readings" && n%2 == 0:
+			return http.StatusGatewayTimeout, false, false
+		case n == 2:
+			return 0, false, true
+		}
+		return 0, false, false
+	}}
+	require.NoError(t, export(t, api, ops.ExportConfig{Out: dir, Device: []string{"c"}}))
+	require.Len(t, readExport(t, dir).messages, 6)
 }
 
 // An export of something that is not there, or that stays incomplete, fails and says why.
