@@ -461,6 +461,27 @@ func TestCopyKeepsTimeToLive(t *testing.T) {
 	})
 }
 
+// Chunks of a day that expires do not vanish at once: one that was stored late stays when the one before it is gone.
+func TestCopyOfAnExpiringDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := twoAccounts(t)
+		p.from.Store.Expiry = true
+		p.to.Store.CreateContainer(months[1])
+		for w, days := range map[*querytest.World]time.Duration{p.from: 10, p.to: 400} {
+			_, err := control.NewDirectory(control.DirectoryConfig{Documents: w.Documents, Now: p.now,
+				Retention: days * 24 * time.Hour}).Register(t.Context(), "acme")
+			require.NoError(t, err)
+		}
+		p.chunk(p.from, reading{1, 0, 19, 0, 1})
+		p.wait(time.Hour)
+		p.chunk(p.from, reading{1, 0, 19, 1, 1}) // with the time to live of when it was cut, an hour before
+		p.wait(9*24*time.Hour + 11*time.Hour + 30*time.Minute)
+		r := p.copy(p.config())
+		require.Empty(t, r.Different)
+		require.Equal(t, []int{0, 1}, []int{r.Chunks, r.Expiring})
+	})
+}
+
 // A container that the target lacks is asked for, and the copy waits for it.
 func TestCopyWaitsForContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

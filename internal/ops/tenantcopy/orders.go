@@ -175,13 +175,10 @@ func (c *Copier) order(v *facts, e *entry) string {
 // reports false for a chunk that one of them hides or is about to (rule T5).
 func (c *Copier) ttl(v *facts, e *entry) (ttl int, ok bool) {
 	now, day, ms := c.cfg.From.Now(), e.ID.Day, c.cfg.To.Now().UnixMilli()
-	if v.source.Hides(e.Device, day, now.UnixMilli()) || v.isThere && v.target.Hides(e.Device, day, ms) {
+	if v.source.ExpiredOf(e.Device, day, now.UnixMilli()) || v.isThere && v.target.ExpiredOf(e.Device, day, ms) {
 		return 0, false
 	}
 	if v.isThere {
-		if v.target.ExpiredOf(e.Device, day, ms) {
-			return 0, false
-		}
 		ttl = v.target.TTLOf(e.Device, day, ms)
 	}
 	if e.TTL > 0 {
