@@ -15,6 +15,9 @@ type retentionPolicy struct {
 	classes []RetentionClass
 	// tagged holds the tags of the tenant's devices.
 	tagged taggedTimes
+	// began is when the first policy began, in ms since 1970 UTC, where one before it was dropped. Earlier releases
+	// dropped what keeps as long as the last one, and so what devices had before they came to a class by tag.
+	began int64
 }
 
 var errPolicies = fmt.Errorf("%w: its retention was changed too often", ErrTooMany)
@@ -111,6 +114,9 @@ func policiesOf(b tenantBody) (out []retentionPolicy, err error) {
 			return nil, fmt.Errorf("retention %d is damaged", i)
 		}
 		out = append(out, x)
+	}
+	if len(out) > 0 {
+		out[0].began = b.Tagged.first(tagsOf(out[0].classes)) // no tenant is registered with classes by tag
 	}
 	return out, nil
 }

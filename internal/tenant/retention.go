@@ -189,6 +189,9 @@ type spell struct {
 // its end, for any day up to then. What begins after the document was read is left out.
 func (t Tenant) spells(device string, yield func(spell)) {
 	begin := int64(math.MinInt64)
+	if len(t.policies) > 0 && t.policies[0].began > 0 {
+		begin = t.policies[0].began
+	}
 	for _, p := range t.policies {
 		end := p.until
 		switch {

@@ -26,15 +26,17 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 type retained struct {
 	t   *testing.T
 	now time.Time
-	all *tenant.Tenants
-	dir *control.Directory
+
+	docs *storetest.Documents
+	all  *tenant.Tenants
+	dir  *control.Directory
 }
 
 func newRetained(t *testing.T, retention time.Duration) *retained {
 	r := &retained{t: t, now: noon}
-	docs := storetest.NewDocuments(t)
-	r.all = tenant.NewTenants(docs)
-	r.dir = control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: r.clock,
+	r.docs = storetest.NewDocuments(t)
+	r.all = tenant.NewTenants(r.docs)
+	r.dir = control.NewDirectory(control.DirectoryConfig{Documents: r.docs, Now: r.clock,
 		Retention: retention})
 	_, err := r.dir.Register(t.Context(), "acme")
 	require.NoError(t, err)

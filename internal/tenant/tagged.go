@@ -34,6 +34,18 @@ func (g taggedTimes) changes(classes []RetentionClass, device string) (all []int
 	return slices.Compact(all)
 }
 
+// first returns when the first device came to one of some classes, ms since 1970 UTC; 0 for none.
+func (g taggedTimes) first(tags []RetentionTag) (first int64) {
+	for _, tag := range tags {
+		for _, times := range g[tag.String()] {
+			if len(times) > 0 && (first == 0 || times[0] < first) {
+				first = times[0]
+			}
+		}
+	}
+	return first
+}
+
 // update adds what was found at a time, of the tags that were looked for. It reports whether anything has changed. A
 // change that is to come is taken back by what undoes it.
 func (g taggedTimes) update(found Tagged, at int64) (changed bool) {

@@ -1,10 +1,12 @@
 package tenant_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
+	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
 
@@ -85,6 +87,32 @@ func TestRetentionByTagKeepsItsBegin(t *testing.T) {
 		require.NoError(t, r.set(fmt.Sprintf("default=%dd", 4000+r.now.YearDay())))
 		require.Equal(t, 3650*dayLong, r.tenant().RetentionOf("a1", telemetry.DayOf(noon.UnixMilli())), r.now)
 	}
+}
+
+// Earlier releases dropped the policy before one by tag. A device that came to its class with that policy is kept with
+// it on earlier days, not with the class of the others.
+func TestPolicyBeforeTheFirstByTagIsGone(t *testing.T) {
+	r := newRetained(t, 0)
+	r.setTagged("{site=oslo}=10y,default=7d", "a1")
+	r.now = r.now.Add(lead + dayLong)
+	r.find("a1", "b1")
+	require.NoError(t, r.set("default=20y"))
+	d, found, err := r.docs.Read(t.Context(), tenant.Kind, "acme")
+	require.True(t, found)
+	require.NoError(t, err)
+	var body map[string]any
+	require.NoError(t, json.Unmarshal(d.Body, &body))
+	policies := body["retention"].([]any)
+	require.Len(t, policies, 3)
+	body["retention"] = policies[1:]
+	changed := store.NewDocument(tenant.Kind, "acme", body)
+	changed.ETag = d.ETag
+	_, err = r.docs.Replace(t.Context(), changed)
+	require.NoError(t, err)
+	r.now = noon.Add(40 * dayLong)
+	require.Equal(t, "20170101", r.first("a1"))
+	require.Equal(t, "20261122", r.first("b1"), "it came a day later")
+	require.Equal(t, "20261122", r.first("c1"))
 }
 
 // What producers send lengthens a retention, and never shortens it: that takes an operator, and two hours in which the
