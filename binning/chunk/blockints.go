@@ -11,30 +11,33 @@ const (
 	flagResiduals = 0x10      // some residual is not 0
 )
 
-// writeBlockInts appends an integer stream as blocks have it.
-func (e *encoder) writeBlockInts(form byte, first []int64, residuals []uint64) {
-	gcd, _, _ := divisor(form, residuals)
-	var l lengths
-	for i, x := range residuals {
-		if gcd > 1 {
-			x = divide(form, x, gcd)
-			residuals[i] = x
-		}
-		l.add(x)
+// codes is how a block has numbers: the code, flagResiduals and flagGaps.
+type codes struct{ code, flags byte }
+
+// choose returns how n numbers take the fewest bits, and about how many these are.
+func (l *lengths) choose(n int) (c codes, size int) {
+	if c.code, size = l.code(n); l.all != 0 {
+		c.flags = flagResiduals
 	}
-	head := form
+	if gaps := l.gaps(n); gaps < size {
+		c.flags, size = flagResiduals|flagGaps, gaps
+	}
+	return c, size
+}
+
+// writeBlockInts appends an integer stream as blocks have it. Its residuals are those of the plan's form.
+func (e *encoder) writeBlockInts(p intPlan, first []int64, residuals []uint64) {
+	c, gcd := p.codes, divisor(p.form, residuals)
 	if gcd > 1 {
-		head |= flagGCD
+		var l lengths
+		for i, x := range residuals {
+			residuals[i] = divide(p.form, x, gcd)
+			l.add(residuals[i])
+		}
+		c, _ = l.choose(len(residuals))
+		c.flags |= flagGCD
 	}
-	code, size := l.code(len(residuals))
-	gaps := l.gaps(len(residuals)) < size
-	if gaps {
-		head |= flagGaps
-	}
-	if l.all != 0 {
-		head |= flagResiduals
-	}
-	b := append(e.s.plain, head)
+	b := append(e.s.plain, p.form|c.flags)
 	for _, x := range first {
 		b = binary.AppendVarint(b, x)
 	}
@@ -42,12 +45,12 @@ func (e *encoder) writeBlockInts(form byte, first []int64, residuals []uint64) {
 		b = binary.AppendUvarint(b, gcd)
 	}
 	switch {
-	case l.all == 0:
-	case gaps:
+	case c.flags&flagResiduals == 0:
+	case c.flags&flagGaps != 0:
 		e.zeros = slices.Grow(e.zeros[:0], len(residuals))
 		b = appendGaps(b, residuals, e.zeros)
 	default:
-		b = appendCodes(b, code, residuals)
+		b = appendCodes(b, c.code, residuals)
 	}
 	e.s.plain = b
 }

@@ -32,9 +32,12 @@ type lengths struct {
 	all uint64 // the numbers, or-ed
 }
 
-func (l *lengths) add(x uint64) {
+func (l *lengths) add(x uint64) { l.all |= l.count(x) }
+
+// count counts a number and returns it. The caller ors it into all: loops over several lengths are faster so.
+func (l *lengths) count(x uint64) uint64 {
 	l.of[bits.Len64(x)]++
-	l.all |= x
+	return x
 }
 
 // code returns the code by which n numbers take the fewest bits, and about how many these are. Fewer low bits are tried
@@ -74,56 +77,53 @@ func (l *lengths) gaps(n int) int {
 // gapHeads is the bits of the count of numbers other than 0, and of the byte in front of them.
 const gapHeads = 16
 
-// bitWriter appends numbers, the lowest bit first.
+// bitWriter holds bits, the lowest first, until they fill a word.
 type bitWriter struct {
-	dst  []byte
-	word uint64 // bits not yet in dst
-	used uint   // bits of word
+	word uint64
+	used uint
 }
 
 // put appends the lowest n bits of x, above which there must be none.
-func (w *bitWriter) put(x uint64, n uint) {
+func (w *bitWriter) put(dst []byte, x uint64, n uint) []byte {
 	w.word |= x << w.used
 	if w.used += n; w.used >= 64 {
-		w.dst = binary.LittleEndian.AppendUint64(w.dst, w.word)
+		dst = binary.LittleEndian.AppendUint64(dst, w.word)
 		w.used -= 64
 		w.word = x >> (n - w.used)
 	}
+	return dst
 }
 
-// bytes returns everything, filled up to whole bytes.
-func (w *bitWriter) bytes() []byte {
-	for n := uint(0); n < w.used; n += 8 {
-		w.dst = append(w.dst, byte(w.word>>n))
-	}
-	return w.dst
-}
-
+// appendCodes appends numbers in a code, filled up to whole bytes.
 func appendCodes(dst []byte, code byte, numbers []uint64) []byte {
-	w := bitWriter{dst: append(dst, code)}
+	dst = append(dst, code)
+	var w bitWriter
 	switch {
 	case code == codeZeros:
 	case code < codeRice:
 		for _, x := range numbers {
-			w.put(x, uint(code))
+			dst = w.put(dst, x, uint(code))
 		}
 	default:
-		w.putRice(numbers, uint(code-codeRice))
-	}
-	return w.bytes()
-}
-
-func (w *bitWriter) putRice(numbers []uint64, low uint) {
-	for _, x := range numbers {
-		if zeros := x >> low; zeros < mostZeros {
-			w.put(1<<zeros, uint(zeros)+1)
-			w.put(x&(1<<low-1), low)
-			continue
+		low := uint(code - codeRice)
+		for _, x := range numbers {
+			switch zeros := x >> low; {
+			case zeros >= mostZeros:
+				n := uint(bits.Len64(x))
+				dst = w.put(dst, 1<<mostZeros|uint64(n-1)<<(mostZeros+1), mostZeros+1+lengthBits)
+				dst = w.put(dst, x, n)
+			case low <= 64-mostZeros:
+				dst = w.put(dst, (x&(1<<low-1)<<1|1)<<zeros, uint(zeros)+1+low)
+			default:
+				dst = w.put(dst, 1<<zeros, uint(zeros)+1)
+				dst = w.put(dst, x&(1<<low-1), low)
+			}
 		}
-		n := uint(bits.Len64(x))
-		w.put(1<<mostZeros|uint64(n-1)<<(mostZeros+1), mostZeros+1+lengthBits)
-		w.put(x, n)
 	}
+	for n := uint(0); n < w.used; n += 8 {
+		dst = append(dst, byte(w.word>>n))
+	}
+	return dst
 }
 
 // appendGaps appends which numbers are not 0, by the zeros before each of them, and each of them less 1. It overwrites

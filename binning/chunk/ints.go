@@ -29,6 +29,7 @@ type intPlan struct {
 	least int64   // formOffset
 	span  uint64  // largest minus smallest value
 	bits  float64 // estimate of the whole
+	codes         // in a block, unless the residuals have a divisor
 }
 
 // planInts chooses the form of v. It estimates each by the entropy of the residuals' bit lengths plus the bits below
@@ -46,32 +47,31 @@ func planInts(v []int64, brief bool) intPlan {
 		return p
 	}
 	var all [4]lengths // there are at least two values, since they differ
-	delta := v[1] - v[0]
+	var offsets, plains, delta2s uint64
 	for _, x := range v[:2] {
-		all[formOffset].add(uint64(x) - uint64(least))
-		all[formPlain].add(zigzag(x))
+		offsets |= all[formOffset].count(uint64(x) - uint64(least))
+		plains |= all[formPlain].count(zigzag(x))
 	}
-	all[formDelta].add(zigzag(delta))
-	for i, x := range v[2:] {
+	last, delta := v[1], v[1]-v[0]
+	deltas := all[formDelta].count(zigzag(delta))
+	for _, x := range v[2:] {
 		before := delta
-		delta = x - v[i+1]
-		all[formOffset].add(uint64(x) - uint64(least))
-		all[formPlain].add(zigzag(x))
-		all[formDelta].add(zigzag(delta))
-		all[formDelta2].add(zigzag(delta - before))
+		last, delta = x, x-last
+		offsets |= all[formOffset].count(uint64(x) - uint64(least))
+		plains |= all[formPlain].count(zigzag(x))
+		deltas |= all[formDelta].count(zigzag(delta))
+		delta2s |= all[formDelta2].count(zigzag(delta - before))
 	}
+	all[formOffset].all, all[formPlain].all, all[formDelta].all, all[formDelta2].all = offsets, plains, deltas, delta2s
 	p.bits = math.Inf(1)
 	for form := range all {
 		n := max(0, len(v)-max(0, form-formPlain))
-		b := 0.0
-		if brief {
-			_, size := all[form].code(n)
-			b = float64(min(size, all[form].gaps(n)) + firstBits(form, v, least))
-		} else {
-			b = all[form].entropy(uint32(n))
-		}
-		if b < p.bits {
-			p.form, p.bits = byte(form), b
+		if !brief {
+			if b := all[form].entropy(uint32(n)); b < p.bits {
+				p.form, p.bits = byte(form), b
+			}
+		} else if c, size := all[form].choose(n); float64(size+firstBits(form, v, least)) < p.bits {
+			p.form, p.bits, p.codes = byte(form), float64(size+firstBits(form, v, least)), c
 		}
 	}
 	return p
@@ -137,23 +137,28 @@ func (e *encoder) writeInts(v []int64, p intPlan) {
 		}
 	}
 	e.residuals = r
-	e.writeResiduals(p.form, first, r)
+	if e.brief {
+		e.writeBlockInts(p, first, r)
+	} else {
+		e.writeResiduals(p.form, first, r)
+	}
 }
 
 func (e *encoder) writeResiduals(form byte, first []int64, r []uint64) {
-	if e.brief {
-		e.writeBlockInts(form, first, r)
-		return
-	}
-	gcd, largest, zeros := divisor(form, r)
+	gcd, largest, zeros := divisor(form, r), uint64(0), 0
 	head := form
 	if gcd > 1 {
 		head |= flagGCD
-		largest = 0
-		for i, x := range r {
-			r[i] = divide(form, x, gcd)
-			largest |= r[i]
+	}
+	for i, x := range r {
+		if gcd > 1 {
+			x = divide(form, x, gcd)
+			r[i] = x
 		}
+		if x == 0 {
+			zeros++
+		}
+		largest |= x
 	}
 	planes := (bits.Len64(largest) + 7) / 8
 	head |= byte(planes << planesShift)
@@ -189,26 +194,20 @@ func (e *encoder) splitZeros(r []uint64) []uint64 {
 	return kept
 }
 
-// divisor returns the gcd of the residuals' magnitudes (at least 1), all their bits or-ed, and how many are 0.
-func divisor(form byte, r []uint64) (gcd, largest uint64, zeros int) {
+// divisor returns the gcd of the residuals' magnitudes, at least 1.
+func divisor(form byte, r []uint64) (gcd uint64) {
 	for _, x := range r {
-		if x == 0 {
-			zeros++
-			continue
-		}
-		largest |= x
-		if gcd == 1 {
-			continue
-		}
-		m := magnitude(form, x)
-		for m != 0 {
+		for m := magnitude(form, x); m != 0; {
 			gcd, m = m, gcd%m
+		}
+		if gcd == 1 {
+			return 1
 		}
 	}
 	if gcd == 0 || gcd > math.MaxInt64 {
-		gcd = 1
+		return 1
 	}
-	return gcd, largest, zeros
+	return gcd
 }
 
 func magnitude(form byte, r uint64) uint64 {

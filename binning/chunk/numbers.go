@@ -2,7 +2,6 @@ package chunk
 
 import (
 	"encoding/binary"
-	"math"
 	"slices"
 
 	"binnacle/internal/telemetry"
@@ -65,10 +64,10 @@ func (p *numbers) plan(kind telemetry.Kind, v []uint64, brief bool) {
 // scaled fills in mantissas and, from the first value that needs one, corrections.
 func (p *numbers) scaled(v []uint64) {
 	s := p.scale
+	power, ints := powers[s.exp], p.ints[:len(v)]
 	for i, b := range v {
-		m := s.mantissa(math.Float64frombits(b))
-		p.ints[i] = m
-		got := math.Float64bits(s.value(m))
+		m, got := s.nearest(b, power)
+		ints[i] = m
 		if got == b {
 			continue
 		}

@@ -21,22 +21,18 @@ const maxExp = 22
 var powers = [maxExp + 1]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
 	1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// mantissa returns m for v, 0 where it would not be an exact integer.
-func (s scale) mantissa(v float64) int64 {
-	m := math.RoundToEven(v * powers[s.exp])
-	if !(math.Abs(m) < maxExact) {
-		return 0
+// nearest returns the mantissa of a double, 0 where it would not be an exact integer, and the double that it stands
+// for. power is the scale's power of ten: a loop gets it once.
+func (s scale) nearest(b uint64, power float64) (m int64, got uint64) {
+	f := math.RoundToEven(math.Float64frombits(b) * power)
+	if math.Abs(f) < maxExact {
+		m = int64(f)
 	}
-	return int64(m)
-}
-
-// value returns m / 10^exp.
-func (s scale) value(m int64) float64 {
-	v := float64(m) / powers[s.exp]
+	f = float64(m) / power
 	if s.single {
-		return float64(float32(v))
+		f = float64(float32(f))
 	}
-	return v
+	return m, math.Float64bits(f)
 }
 
 func (s scale) values(v []uint64, m []int64) {
@@ -127,7 +123,8 @@ func exactScale(sample []uint64) (s scale, ok bool) {
 }
 
 func (s scale) exact(b uint64) bool {
-	return math.Float64bits(s.value(s.mantissa(math.Float64frombits(b)))) == b
+	_, got := s.nearest(b, powers[s.exp])
+	return got == b
 }
 
 // sampleOf picks runs of neighbours, spread evenly; all of v if it is short. It leaves out what is not finite.
@@ -156,15 +153,16 @@ func finite(b uint64) bool { return b>>52&0x7FF != 0x7FF }
 func (s scale) bits(sample []uint64) (total int, exact bool) {
 	exact = true
 	var prev int64
+	power := powers[s.exp]
 	for i, b := range sample {
-		m := s.mantissa(math.Float64frombits(b))
+		m, got := s.nearest(b, power)
 		if i > 0 {
 			total += bits.Len64(zigzag(m - prev))
 		}
 		prev = m
-		if c := ord(b) - ord(math.Float64bits(s.value(m))); c != 0 {
+		if got != b {
 			exact = false
-			total += bits.Len64(zigzag(c)) + correctionBits
+			total += bits.Len64(zigzag(ord(b)-ord(got))) + correctionBits
 		}
 	}
 	return total, exact
