@@ -126,11 +126,18 @@ type box struct {
 	timesLost bool
 	lostBy    *actor
 	marks     []journal.Nonce
-	commits   *actor // the one that has committed last
+	// catalogued counts the changes of the catalog, of which indexes are what was read.
+	catalogued int
+	indexes    map[string]index
+	commits    *actor // the one that has committed last
 	// receives is set of the target of copies: tags come with pages of the source, too.
 	receives bool
 	// documented is when a control document was written last, and chunked when a chunk was.
 	documented, chunked time.Time
+	// lateMonth says that first, the first querier, knows no container when the first chunk is stored.
+	lateMonth  bool
+	first      *actor
+	firstChunk time.Time
 	// committed has moved the group's offset just now.
 	committed *actor
 	// rush is until when little time passes, and replicas lack what was stored last.
@@ -217,7 +224,8 @@ func run(t *testing.T, opts options) (out result) {
 
 // newBox makes an empty account.
 func newBox(t testing.TB, w *world) *box {
-	b := &box{world: w, metrics: []string{"a", "b"}, limiting: limiting{fairAfter: -1}}
+	b := &box{world: w, metrics: []string{"a", "b"}, limiting: limiting{fairAfter: -1},
+		indexes: map[string]index{}}
 	b.stores = ingesttest.NewStores(recorder{t, b})
 	b.oracle = newOracle(b)
 	return b
@@ -295,6 +303,7 @@ func (b *box) begin() {
 	for range b.profile.queriers {
 		b.startQuerier()
 	}
+	b.first, b.lateMonth = b.queriers[0].actor, b.pickLateMonth()
 	b.startServices()
 	b.startOperating()
 	b.startCopies()

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/ingest/journal"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store/storetest"
 
@@ -48,7 +49,8 @@ type logged struct {
 	time       int64
 	key, value []byte
 	headers    []kafkago.Header
-	batch      []byte // as a fetch returns it
+	batch      []byte          // as a fetch returns it
+	block      *journal.Record // what a record of the journal says, once it was looked at
 }
 
 // broker is a log in memory. The scheduler and calls that it lets go on use it, one after another.
@@ -236,6 +238,10 @@ func (x carrier) commits(ctx context.Context, r *offsetfetch.Request) (kafkago.R
 		what += fmt.Sprintf("%s%v", t.Name, t.PartitionIndexes)
 	}
 	err := x.a.ask(ctx, &call{kind: "commits", toLog: true, what: what, apply: func(view) {
+		// Replicas lack until the end of their lag what the former owner has just stored.
+		if b := x.a.b; time.Since(b.chunked) < maxLag {
+			b.rush = b.chunked.Add(maxLag)
+		}
 		for _, t := range r.Topics {
 			out := offsetfetch.ResponseTopic{Name: t.Name}
 			for _, p := range t.PartitionIndexes {

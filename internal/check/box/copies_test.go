@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/ops/erase"
 	"binnacle/internal/ops/tenantcopy"
 	"binnacle/internal/retry"
@@ -223,6 +224,36 @@ func (b *box) endCopies() {
 	}
 }
 
+// copyUnderOrders gives an order at the source while a copy waits for replicas, and no process sweeps the target; then
+// one at the target, whose sweep closes chains that the source goes on with (rules T3 and T4).
+func (b *box) copyUnderOrders(name string) {
+	west := b.copies.west
+	if !b.operating.erasures {
+		return
+	}
+	device := oneOf(b.copies.rnd, b.devicesOf(name)...)
+	order := erasure.Order{Tenant: name, Device: oneOf(b.copies.rnd, device, ""), To: erasure.EveryDay, By: "box"}
+	produce := func() {
+		for range 1 + b.copies.rnd.IntN(3) {
+			b.publish(name, device, func() int64 { return time.Now().UnixMilli() })
+		}
+		b.await("what was published meanwhile is stored", b.allCommitted)
+	}
+	for _, a := range west.operating.sweepers {
+		b.die(a)
+	}
+	produce()
+	x, begun := b.startCopy(name, false), time.Now()
+	b.await("a copy waits for replicas", func() bool { return x.isOver || time.Since(begun) > time.Minute })
+	b.giveOrder(order)
+	b.await("a copy under orders has ended", func() bool { return x.isOver && b.commandsEnded() })
+	west.settleSweepers()
+	west.giveOrder(order)
+	swept := time.Now()
+	b.await("the target is swept", func() bool { return west.commandsEnded() && time.Since(swept) > time.Minute })
+	produce()
+}
+
 // settleCopies copies each tenant a last time, and holds that the second account has all of it then, soon.
 func (b *box) settleCopies() {
 	c := &b.copies
@@ -230,6 +261,7 @@ func (b *box) settleCopies() {
 		return
 	}
 	c.west.settleSweepers() // copies wait for orders of processes that are dead
+	b.copyUnderOrders(oneOf(c.rnd, b.tenants...))
 	for _, name := range b.tenants {
 		x := b.startCopy(name, false)
 		b.await("the last copy of "+name+" has ended", func() bool { return x.isOver })

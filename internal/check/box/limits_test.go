@@ -24,6 +24,7 @@ type limiting struct {
 	changes            int                 // that operators may still make
 	newcomers          int                 // tenants that nobody has registered
 	slowest            time.Duration       // for the acknowledgement of a dead letter
+	deferred           series              // the tenant and device of a deferral, as it was seen last
 
 	// given are the limits that a tenant has ever had, by the names of their flags.
 	given map[string]map[string]bool
@@ -102,7 +103,11 @@ const refusesAtOnce = "ingest-over refuse"
 // whether it did.
 func (b *box) actLimits() bool {
 	l := &b.limiting
-	if !l.on || l.rnd.IntN(6) > 0 {
+	if !l.on {
+		return false
+	}
+	b.seeDeferred()
+	if l.rnd.IntN(6) > 0 {
 		return false
 	}
 	switch n := l.rnd.IntN(12); {
@@ -128,6 +133,21 @@ func (b *box) actLimits() bool {
 		return false
 	}
 	return true
+}
+
+// seeDeferred notes a device of which readings are deferred: queriers ask about it (rule R3).
+func (b *box) seeDeferred() {
+	b.limiting.deferred = series{}
+	for _, s := range b.slots {
+		for _, x := range s.lives {
+			all, _ := x.in.Limits(b.context(), "")
+			for _, d := range all.Deferred {
+				if d.Device != "" {
+					b.limiting.deferred = series{tenant: d.Tenant, device: d.Device}
+				}
+			}
+		}
+	}
 }
 
 // slow returns how long the log needs for dead letters: while it does, chunks of other readings may be stored.

@@ -210,7 +210,12 @@ func (b *box) startErase() {
 		around = func() {}
 	}
 	around()
-	c := b.startCommand(fmt.Sprintf("erase %s %q %d-%d", order.Tenant, order.Device, order.From, order.To),
+	b.giveOrder(order).around = around
+}
+
+// giveOrder starts `tenant erase` for an order.
+func (b *box) giveOrder(order erasure.Order) *command {
+	return b.startCommand(fmt.Sprintf("erase %s %q %d-%d", order.Tenant, order.Device, order.From, order.To),
 		func(ctx context.Context, c *command) {
 			g := erase.Giver{Orders: c.orders(), Streams: stream.NewStreams(documents{c.actor}), Log: clusterLog{c.cluster()},
 				Catalog: pages{c.actor}, Keep: c.keep, Drop: c.drop, Logger: c.logger()}
@@ -219,7 +224,6 @@ func (b *box) startErase() {
 				b.oracle.given(given)
 			}
 		})
-	c.around = around
 }
 
 // onItsWay returns a pending call by which an ingester creates a chunk or reads the catalog; nil is none.

@@ -224,6 +224,7 @@ func (o *oracle) committed(a *actor, partition int32, c kafka.Committed) {
 	}
 	j, _ := journal.ParseCommit(c.Metadata)
 	o.b.carries(a, partition, &j)
+	o.nextOwner(partition)
 	for p := (place{partition, c.Offset}); p.offset < min(j.F, int64(len(o.expected[partition]))); p.offset++ {
 		x := o.expected[partition][p.offset]
 		for i, s := range x.series {
@@ -243,7 +244,13 @@ func (o *oracle) committed(a *actor, partition int32, c kafka.Committed) {
 
 // isStored reports whether a version of a value is stored, erased or refused. The caller holds mu.
 func (o *oracle) isStored(number int64, s series, at place) bool {
-	return o.through[s.stored()].Through >= at.offset || !o.erased(s, at).IsZero() || o.isDecided(number)
+	return o.isInChunk(s, at.offset) || !o.erased(s, at).IsZero() || o.isDecided(number)
+}
+
+// isInChunk reports whether a version of a value, or a newer one, is in a chunk. The caller holds mu.
+func (o *oracle) isInChunk(s series, offset int64) bool {
+	at, ok := o.through[s.stored()]
+	return ok && at.Through >= offset
 }
 
 // compare holds what a complete answer promises: everything that was acknowledged when it began, if it is strict, what

@@ -2,7 +2,11 @@ package box_test
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
+
+	"binnacle/internal/control"
 )
 
 // pause is for how long the calls of an actor wait. The scheduler sets it.
@@ -53,7 +57,7 @@ func (c *call) waits(now time.Time) bool {
 	if c.actor.b.events < c.slowUntil {
 		return true
 	}
-	return now.Before(p.until) && (!p.logAlone || c.toLog) ||
+	return now.Before(p.until) && (!p.logAlone || c.toLog) || c.awaitsMonth(now) ||
 		c.isLetter && now.Sub(c.since) < c.actor.b.limiting.slow(c)
 }
 
@@ -84,4 +88,24 @@ func (s *slowCalls) some(pending []*call) {
 			c.slowUntil = c.actor.b.events + 1 + s.rnd.IntN(s.most)
 		}
 	}
+}
+
+// pickLateMonth picks whether a querier knows no container when the first chunk is stored (rule R1).
+func (b *box) pickLateMonth() bool {
+	return rand.New(rand.NewPCG(b.opts.seed, 58)).IntN(3) == 0 && b.profile.hold <= 5*time.Second &&
+		!b.services.some() && b.opts.years == 0
+}
+
+// awaitsMonth reports whether a call waits in a run in which the first querier has read which containers there are
+// before the first one is asked for, and asks the heads when the first chunk has left them.
+func (c *call) awaitsMonth(now time.Time) bool {
+	b := c.actor.b
+	if !b.lateMonth || now.Sub(c.since) > 15*time.Second {
+		return false
+	}
+	asksHeads := func(x *call) bool { return x.kind == "heads" && x.actor == b.first }
+	if c.kind == "create" && strings.HasPrefix(c.what, control.KindMonth+"/") {
+		return b.firstChunk.IsZero() && !slices.ContainsFunc(b.pending, asksHeads)
+	}
+	return asksHeads(c) && (b.firstChunk.IsZero() || now.Sub(b.firstChunk) < maxLag+time.Second)
 }

@@ -91,6 +91,9 @@ func (q *querier) think(ctx context.Context) {
 	if q.b.settling { // clients of runs of years pause for as long as an answer may take to be complete
 		longest = min(longest, time.Minute)
 	}
+	if q.b.limiting.deferred.device != "" {
+		longest = min(longest, 5*time.Second)
+	}
 	timer := time.NewTimer(pick(q.rnd, time.Millisecond, longest))
 	defer timer.Stop()
 	select {
@@ -137,9 +140,12 @@ func (q *querier) question() (out question) {
 	if q.rnd.IntN(3) == 0 && !b.about.asksWholeDays() {
 		out.Range.To = out.Range.From + int64(pick(q.rnd, time.Second, 48*time.Hour)/time.Millisecond)
 	}
-	out.Strict = q.rnd.IntN(4) == 0 // it asks heads again and again
+	out.Strict = q.rnd.IntN(4) == 0 || q.actor == b.first && b.firstChunk.IsZero() // it asks heads again and again
 	out.Descending = q.rnd.IntN(4) == 0
 	out.isLatest = q.rnd.IntN(6) == 0
+	if d := b.limiting.deferred; d.device != "" && q.rnd.IntN(2) == 0 {
+		out.Tenant, out.Devices, out.Strict = d.tenant, []string{d.device}, true
+	}
 	return out
 }
 

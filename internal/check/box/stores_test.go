@@ -135,6 +135,7 @@ type nothing struct{}
 func (p pages) Create(ctx context.Context, tenant, id string, doc []byte) error {
 	_, err := answer(ctx, p.a, &call{kind: "create", pays: tenant, what: "page " + tenant + "/" + id, isWrite: true},
 		func(ctx context.Context, _ view) (nothing, error) {
+			p.a.b.catalogued++
 			return nothing{}, p.a.b.stores.Catalog.Create(ctx, tenant, id, doc)
 		})
 	return err
@@ -176,6 +177,7 @@ func (p pages) Read(ctx context.Context, tenant string, ids []string, yield func
 func (p pages) Delete(ctx context.Context, tenant, id string) error {
 	_, err := answer(ctx, p.a, &call{kind: "delete", pays: tenant, what: "page " + tenant + "/" + id, isWrite: true},
 		func(ctx context.Context, _ view) (nothing, error) {
+			p.a.b.catalogued++
 			return nothing{}, p.a.b.stores.Catalog.Delete(ctx, tenant, id)
 		})
 	return err
@@ -205,11 +207,29 @@ func (s chunks) Create(ctx context.Context, key sharding.Key, id string, doc []b
 		func(ctx context.Context, _ view) (store.Receipt, error) {
 			r, err := s.a.b.stores.Chunks.Create(ctx, key, id, doc)
 			if err == nil {
-				s.a.b.chunked = time.Now()
+				s.a.b.stored(s.a)
 				s.a.b.oracle.created(s.a, key.Device, doc, sent)
 			}
 			return r, err
 		})
+}
+
+// stored notes that an actor has stored a chunk. One that awaits the acknowledgement of a dead letter may die now: the
+// chunk must not have passed it (rule W5).
+func (b *box) stored(a *actor) {
+	if b.chunked = time.Now(); b.firstChunk.IsZero() {
+		b.firstChunk = b.chunked
+	}
+	if !b.limiting.on || b.limiting.rnd.IntN(3) > 0 {
+		return
+	}
+	for _, s := range b.slots {
+		for _, x := range s.lives {
+			if x.actor == a && slices.ContainsFunc(b.pending, func(c *call) bool { return c.actor == a && c.isLetter }) {
+				s.doomed, s.doomedAt = x, b.events
+			}
+		}
+	}
 }
 
 // Read implements store.Writer.
