@@ -88,7 +88,7 @@ func (c *clearing) manifests(ctx context.Context, key store.RollupKey, part tele
 	days map[telemetry.Day]bool) (all map[telemetry.Day]bool, err error) {
 	all = map[telemetry.Day]bool{}
 	key.Name = rollup.ManifestKey
-	scan := store.RollupScan{Key: key, Range: part, Charge: func(rus float64) error { return c.pacer.Wait(ctx, rus) }}
+	scan := store.RollupScan{Key: key, Range: part, Charge: func(rus float64) error { return c.pay(ctx, rus) }}
 	_, err = c.cfg.Rollups.ScanRollups(ctx, scan, func(doc []byte) error {
 		m, err := rollup.ParseManifest(doc)
 		if err != nil {
@@ -173,12 +173,12 @@ func (c *clearing) remove(ctx context.Context, key store.RollupKey, id string, i
 		}
 		c.removed[at][id] = true
 	}
-	return c.pacer.Wait(ctx, receipt.RUs)
+	return c.pay(ctx, receipt.RUs)
 }
 
 func (c *clearing) scan(ctx context.Context, key store.RollupKey, r telemetry.Range,
 	yield func(*rollup.Document)) error {
-	s := store.RollupScan{Key: key, Range: r, Charge: func(rus float64) error { return c.pacer.Wait(ctx, rus) }}
+	s := store.RollupScan{Key: key, Range: r, Charge: func(rus float64) error { return c.pay(ctx, rus) }}
 	_, err := c.cfg.Rollups.ScanRollups(ctx, s, func(doc []byte) error {
 		d, err := rollup.Parse(slices.Clone(doc))
 		if err == nil {

@@ -132,6 +132,14 @@ func (s *sweep) storeProgress(ctx context.Context) {
 	}
 }
 
+// pay waits as Sweeper.pay does. A survey makes nothing void.
+func (s *sweep) pay(ctx context.Context, rus float64) error {
+	if s.survey {
+		return s.pacer.Wait(ctx, rus)
+	}
+	return s.Sweeper.pay(ctx, rus)
+}
+
 // container sweeps a part of a container: day by day for a whole tenant, which may have many devices.
 func (s *sweep) container(ctx context.Context, container string, part telemetry.Range) error {
 	var devices []string
@@ -183,7 +191,7 @@ func (s *sweep) part(ctx context.Context, visits []sharding.Visit) error {
 func (s *sweep) read(ctx context.Context, visits []sharding.Visit) ([]*found, error) {
 	var out []*found
 	for _, visit := range visits {
-		pay := func(rus float64) error { return s.pacer.Wait(ctx, rus) }
+		pay := func(rus float64) error { return s.pay(ctx, rus) }
 		scan := store.Scan{Key: visit.Key, Range: visit.Range, Charge: pay}
 		_, err := s.cfg.Chunks.Scan(ctx, scan, func(doc []byte) error {
 			f, err := parse(doc)
@@ -264,7 +272,7 @@ func (s *sweep) replace(ctx context.Context, f *found) error {
 	if err != nil && !errors.Is(err, store.ErrChanged) {
 		return err
 	}
-	return s.pacer.Wait(ctx, receipt.RUs)
+	return s.pay(ctx, receipt.RUs)
 }
 
 // fence closes a chain behind its last chunk (rule E-R8): what a writer sends late meets its number. Where another
@@ -285,7 +293,7 @@ func (s *sweep) fence(ctx context.Context, tail *found, through int64) error {
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return err
 	}
-	return s.pacer.Wait(ctx, receipt.RUs)
+	return s.pay(ctx, receipt.RUs)
 }
 
 func (s *sweep) count(chunks []*found) {

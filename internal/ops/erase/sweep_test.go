@@ -249,14 +249,23 @@ func (w *world) swept(o *erasure.Order) (b sweptBody) {
 	return b
 }
 
-func TestSweepMakesAbandonedOrderVoid(t *testing.T) {
+// An order that nobody acknowledges is made void in time, also during a long sweep of another one.
+func TestAbandonedOrderIsMadeVoid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		o, err := w.orders.Announce(context.Background(), erasure.Order{Tenant: "acme", From: firstDay, To: firstDay + 1})
+		swept := w.order(erasure.Order{Tenant: "acme", From: firstDay, To: firstDay + 3}, 50)
+		s := erase.NewSweeper(erase.Config{Chunks: w.memory, Rollups: w.rollups, Now: w.memory.Now, Orders: w.orders,
+			Snapshot: w.directory.Refresh, RUs: 1})
+		ctx, end := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		o, err := w.orders.Announce(ctx, erasure.Order{Tenant: "acme", From: firstDay, To: firstDay + 1})
 		require.NoError(t, err)
 		time.Sleep(2 * time.Minute)
-		require.NoError(t, w.sweeper().Round(t.Context()))
-		require.ErrorIs(t, w.orders.Acknowledge(t.Context(), o.ID, nil), erasure.ErrVoid)
+		require.ErrorIs(t, w.orders.Acknowledge(ctx, o.ID, nil), erasure.ErrVoid)
+		require.Nil(t, w.orderOf(swept).Progress, "the sweep goes on")
+		end()
+		<-done
 	})
 }
 

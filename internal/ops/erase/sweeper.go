@@ -46,7 +46,8 @@ type Sweeper struct {
 	cfg Config
 
 	// Owned by Run, or the caller of Round.
-	begun map[string]bool // orders that were swept for the first time
+	begun  map[string]bool // orders that were swept for the first time
+	voided time.Time       // when orders were last looked at that are to be made void
 	// clear is keyed by orders that are swept.
 	clear map[string]*clearState
 
@@ -91,11 +92,8 @@ const purgeAgain = 15 * time.Second
 
 // Round sweeps each order that is new, and again when it is settled; later it removes rollups.
 func (s *Sweeper) Round(ctx context.Context) error {
-	v, err := s.cfg.Snapshot(ctx)
+	v, err := s.void(ctx)
 	if err != nil {
-		return err
-	}
-	if err := s.cfg.Orders.CheckClock(); err != nil {
 		return err
 	}
 	orders := slices.SortedFunc(v.AllErasures(), func(a, b *erasure.Order) int { return strings.Compare(a.ID, b.ID) })
@@ -110,8 +108,6 @@ func (s *Sweeper) Round(ctx context.Context) error {
 		case !o.SweptAt.IsZero() && o.ClearedAt.IsZero() &&
 			!s.cfg.Now().Before(s.clearing(o).next):
 			err = s.clearPlaces(ctx, v, o)
-		case !o.IsAcknowledged() && s.cfg.Now().Sub(o.At) > voidAfter:
-			_, err = s.cfg.Orders.Void(ctx, o.ID)
 		default:
 			continue
 		}
@@ -120,6 +116,35 @@ func (s *Sweeper) Round(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// void makes orders void that are not acknowledged in time: workers wait for them (rule E-R5). It returns a snapshot.
+func (s *Sweeper) void(ctx context.Context) (*control.Snapshot, error) {
+	s.voided = s.cfg.Now()
+	v, err := s.cfg.Snapshot(ctx)
+	if err == nil {
+		err = s.cfg.Orders.CheckClock()
+	}
+	if err != nil {
+		return v, err
+	}
+	for o := range v.AllErasures() {
+		if !o.IsAcknowledged() && s.cfg.Now().Sub(o.At) > voidAfter {
+			_, failed := s.cfg.Orders.Void(ctx, o.ID)
+			err = errors.Join(err, failed)
+		}
+	}
+	return v, err
+}
+
+// pay waits for the time that a charge takes at the budget. A sweep may take hours, in which orders are made void.
+func (s *Sweeper) pay(ctx context.Context, rus float64) error {
+	if s.cfg.Now().Sub(s.voided) > voidAfter/4 {
+		if _, err := s.void(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Logger.Warn("erasures that are not acknowledged stay", "error", err)
+		}
+	}
+	return s.pacer.Wait(ctx, rus)
 }
 
 // Survey returns what an acknowledged order would erase from chunks, and changes nothing.
