@@ -24,6 +24,9 @@ const (
 	faultBytes   = 64
 )
 
+// sharedPart is the part of a set that each reading with it counts: to compare and to hash it takes time each time.
+const sharedPart = 32
+
 // madeSlack is more than what values of a message take that are counted together.
 const madeSlack = 1 << 20
 
@@ -44,8 +47,14 @@ type made struct {
 	working int // everything that is needed until the record has been read
 	shown   int // to the meter
 	over    bool
-	labels  telemetry.Labels // the last reading's: the same ones are not counted again for the next
-	tags    telemetry.Labels
+	labels  countedSet // the last reading's
+	tags    countedSet
+}
+
+// countedSet is a set of labels or tags, and its bytes. The next reading with the same one counts a part of them.
+type countedSet struct {
+	set   telemetry.Labels
+	bytes int
 }
 
 // errTooMuch ends the reading of a record that becomes too much.
@@ -108,17 +117,15 @@ func fieldCost(f *telemetry.Field) int {
 	return fieldBytes + len(f.Metric) + len(f.Value.Text())
 }
 
-// sets returns what labels and tags of a reading take, unless the one before has the same.
-func (m *made) sets(r *telemetry.Reading) (n int) {
-	if !slices.Equal(r.Labels, m.labels) {
-		m.labels = r.Labels
-		n += setBytes(r.Labels)
+// sets returns what labels and tags of a reading take: little where the reading before has the same.
+func (m *made) sets(r *telemetry.Reading) int { return m.labels.next(r.Labels) + m.tags.next(r.Tags) }
+
+func (c *countedSet) next(set telemetry.Labels) (n int) {
+	if !slices.Equal(set, c.set) {
+		c.set, c.bytes = set, setBytes(set)
+		n = c.bytes
 	}
-	if !slices.Equal(r.Tags, m.tags) {
-		m.tags = r.Tags
-		n += setBytes(r.Tags)
-	}
-	return n
+	return n + c.bytes/sharedPart
 }
 
 func setBytes(l telemetry.Labels) (n int) {

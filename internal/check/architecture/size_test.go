@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_477
+	mostLines = 130_484
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_818
+	mostProductLines = 103_825
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )
