@@ -306,9 +306,12 @@ func (q *Querier) Attendance(ctx context.Context, r AttendanceRequest) (out []At
 		if err != nil {
 			return err
 		}
-		known := map[string]int64{}
+		known, now := map[string]int64{}, q.cfg.Now().UnixMilli()
+		tenant, _ := q.cfg.Directory.Snapshot().Tenant(r.Tenant)
 		for _, e := range entries {
-			known[e.Device] = e.First
+			if known[e.Device] = e.First; e.First > e.Last { // nothing is kept: nothing is known of hidden days
+				known[e.Device] = tenant.FirstVisible(e.Device, now).Start()
+			}
 		}
 		res.Truncated = list.Truncated
 		var devices []string // nil, for all, unless the catalog says which they are

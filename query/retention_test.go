@@ -143,6 +143,19 @@ func TestHiddenDaysAreNotAnswered(t *testing.T) {
 	}
 }
 
+// Attendance does not say of hidden days that a device was silent, also where nothing of the device is kept.
+func TestAttendanceOfHiddenDays(t *testing.T) {
+	w := querytest.New(t, noon)
+	w.Tenant("acme")
+	w.Chunk(record(1, "pump", noon.AddDate(0, 0, -18), float("x", 7)))
+	setRetention(t, w, "default=5d", 9*time.Hour)
+	found, _, err := newQuerier(t, w, nil).Attendance(t.Context(), query.AttendanceRequest{Tenant: "acme", Limit: 10,
+		Range: telemetry.Range{From: noon.AddDate(0, 0, -20).UnixMilli(), To: noon.UnixMilli()}, Step: 24 * time.Hour})
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, (telemetry.DayOf(noon.UnixMilli()) - 5).Start(), found[0].Known)
+}
+
 // A chunk of a hidden day that is gone, as of a day that is half deleted, makes no answer incomplete.
 func TestHiddenDaysMayHaveGaps(t *testing.T) {
 	w := querytest.New(t, noon)

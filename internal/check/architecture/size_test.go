@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_484
+	mostLines = 130_487
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_825
+	mostProductLines = 103_828
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )
