@@ -349,6 +349,9 @@ func (x carrier) fetch(ctx context.Context, r *fetch.Request, correlation int32,
 				return
 			}
 			end = l.end()
+			if t.Topic == topic {
+				x.a.b.nudge()
+			}
 			if p.FetchOffset < l.first || p.FetchOffset > end || l.lags && p.FetchOffset == end {
 				l.lags = false
 				code = kafkago.OffsetOutOfRange

@@ -27,8 +27,9 @@ type querier struct {
 	// quits tells the client to ask no more, and quit that it does not. All is quiet when the scheduler reads them.
 	quits, quit bool
 	asked       time.Time // when the last question was
-	taken       []int64   // by partition, what was acknowledged when those ingesters began that could answer it
-	asks        []*actor  // by partition, the ingester that it asks, nil for several
+	nudged      chan struct{}
+	taken       []int64  // by partition, what was acknowledged when those ingesters began that could answer it
+	asks        []*actor // by partition, the ingester that it asks, nil for several
 	web         http.Handler
 	// index has the dead letters; nil where the run is not about refusals.
 	index *rejected.Index
@@ -38,7 +39,8 @@ type querier struct {
 func (b *box) startQuerier() {
 	b.births++
 	a := b.newActor(fmt.Sprintf("query.%d", b.births))
-	q := &querier{actor: a, rnd: rand.New(rand.NewPCG(b.opts.seed, uint64(a.number))), shown: map[series]int64{}}
+	q := &querier{actor: a, rnd: rand.New(rand.NewPCG(b.opts.seed, uint64(a.number))), shown: map[series]int64{},
+		nudged: make(chan struct{}, 1)}
 	set, err := topics.Parse([]string{topic}, letters)
 	if err != nil {
 		panic(err)
@@ -98,6 +100,7 @@ func (q *querier) think(ctx context.Context) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-q.nudged:
 	case <-ctx.Done():
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -228,6 +229,14 @@ func (b *box) goOn(c *call) {
 // orphanLife is how long a request may be under way that its sender has given up.
 const orphanLife = control.DropTime
 
+// orphanLife is longer for the create of a chunk behind another one where orders erase: it meets a fence (rule E-R8).
+func (c *call) orphanLife() time.Duration {
+	if c.kind == "create" && c.device != "" && c.actor.b.operating.erasures && !strings.Contains(c.what, ".000000 ") {
+		return 4 * orphanLife
+	}
+	return orphanLife
+}
+
 // endOldCalls ends the requests that have been under way for longer than any client waits. Nobody lets a call go on in
 // a night, so a call may have come early in the night.
 func (b *box) endOldCalls() {
@@ -249,7 +258,7 @@ func (b *box) outcomeOf(c *call) string {
 		faults = max(faults, 0.3)
 	}
 	switch {
-	case c.isOrphan && time.Since(c.since) > orphanLife, c.isOrphan && b.rnd.IntN(2) == 0:
+	case c.isOrphan && time.Since(c.since) > c.orphanLife(), c.isOrphan && b.rnd.IntN(2) == 0:
 		return isDropped
 	case c.isOrphan:
 		return isDoneLate
@@ -304,8 +313,8 @@ func pick(rnd *rand.Rand, least, most time.Duration) time.Duration {
 
 // due returns whether a call can go on, now that all is quiet.
 func (c *call) due(now time.Time) bool {
-	const half = orphanLife / 2
-	if c.isOrphan && c.kind == dropping && now.Sub(c.since) < half+time.Duration(c.since.UnixNano()%int64(half)) {
+	if half := c.orphanLife() / 2; c.isOrphan && (c.kind == dropping || half > orphanLife/2) &&
+		now.Sub(c.since) < half+time.Duration(c.since.UnixNano()%int64(half)) {
 		return false
 	}
 	return c.isReady == nil || c.applied || c.isOrphan || c.isReady() || !c.deadline.IsZero() && !now.Before(c.deadline)

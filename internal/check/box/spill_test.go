@@ -32,7 +32,7 @@ func (b *box) pickShortage() (x shortage) {
 	if x.on = b.has(spilling, picks); !x.on {
 		return x
 	}
-	x.memory = oneOf(x.rnd, int64(256<<10), 384<<10)
+	x.memory = oneOf(x.rnd, int64(96<<10), 192<<10, 384<<10)
 	p := &b.profile
 	p.journal, p.act, p.devices = true, 0.15, 1+x.rnd.IntN(2)
 	p.hold, p.journalEvery = oneOf(x.rnd, 5*time.Minute, 12*time.Hour), oneOf(x.rnd, time.Second, 10*time.Second)
@@ -101,11 +101,19 @@ func (b *box) spills(a *actor, cfg *ingest.Config) {
 	x.disks[a], cfg.Shelf, cfg.MemoryBytes = d, ingest.ShelfOf(files), x.memory
 }
 
-// actShortage damages the disk of an ingester that lives, or mends it. It reports whether it did.
+// actShortage damages the disk of an ingester that lives, or mends it, or lets a device publish much. It reports
+// whether it did.
 func (b *box) actShortage() bool {
 	x := &b.shortage
 	if !x.on || x.rnd.IntN(8) > 0 {
 		return false
+	}
+	if x.rnd.IntN(3) == 0 { // blocks fill, and go to the disk
+		device := oneOf(x.rnd, b.devicesOf(b.tenants[0])...)
+		for range 30 {
+			b.publish(b.tenants[0], device, func() int64 { return time.Now().UnixMilli() })
+		}
+		return true
 	}
 	s := oneOf(x.rnd, b.slots...)
 	if len(s.lives) == 0 {

@@ -68,17 +68,39 @@ func (b *box) actDoubled() bool {
 // actCommitted kills an ingester in the moment of a commit, soon after a chunk was stored. Its successor takes over
 // while replicas lack that chunk. It reports whether it did.
 func (b *box) actCommitted() bool {
-	s := b.slots[0]
-	i := slices.IndexFunc(s.lives, func(x *ingester) bool { return x.actor == b.committed })
+	a := b.committed
 	b.committed = nil
-	if i < 0 || b.about != doubled || time.Since(b.chunked) > maxLag/2 || b.rnd.IntN(2) > 0 {
+	if b.about != doubled && b.about != "" || !b.kills() || b.grouped || a == nil || time.Since(b.chunked) > maxLag/2 {
 		return false
 	}
-	b.rush = b.chunked.Add(maxLag)
-	if b.kill(s, i); len(s.lives) == 0 {
-		b.startIngester(s, false)
+	if b.about == "" && b.rnd.IntN(4) > 0 || b.rnd.IntN(2) > 0 {
+		return false
 	}
-	return true
+	for _, s := range b.slots {
+		i := slices.IndexFunc(s.lives, func(x *ingester) bool { return x.actor == a })
+		if i < 0 {
+			continue
+		}
+		b.rush = b.chunked.Add(maxLag)
+		if b.kill(s, i); len(s.lives) == 0 {
+			b.startIngester(s, false)
+		}
+		return true
+	}
+	return false
+}
+
+// nudge has clients ask now, while replicas lack what a former owner has just stored.
+func (b *box) nudge() {
+	if b.calm() || !time.Now().Before(b.rush) {
+		return
+	}
+	for _, q := range b.queriers {
+		select {
+		case q.nudged <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // loseEnd lets a partition of the journal lose its last records, although they were acknowledged: also times of stored
