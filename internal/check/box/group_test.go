@@ -319,7 +319,7 @@ var plantedGroups = []planted{
 		missed: "the next lookup drops them; TestResumeDropsStaleRows finds it"},
 	{name: "W8 tails are not looked up again", with: grouped, file: "ingest/worker/worker.go",
 		old: "\tw.bins.Generation++\n", new: "",
-		missed: comesBack},
+		missed: "the next create meets the other owner's chunk, and rule W6 takes its tail: it costs a refused create"},
 	{name: "R1 a partition that comes back is caught up at once", with: grouped, file: "ingest/takeover.go",
 		old: "\t\tp.settle(t.read, a.Position)\n\t\tp.worker.Resume", new: "\t\tp.worker.Resume",
 		missed: comesBack},

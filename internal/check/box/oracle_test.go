@@ -332,7 +332,7 @@ func (o *oracle) owed(q *querier, asked question, s series, begun, has int64) (o
 		if x.copied.IsZero() {
 			isOwed = x.number == q.shown[s] || x.number <= q.taken[x.partition] || asked.Strict && x.number <= begun
 		}
-		if isOwed && !o.isErased(s, x) && !o.mayHide(s) && (x.number <= has || !o.mayLack(q, x)) {
+		if isOwed && !o.isErased(s, x) && !o.mayHide(s) && (x.number <= has || !o.mayLack(q, s, x)) {
 			owed = max(owed, x.number)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"binnacle/binning/chunk"
+	"binnacle/ingest"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
 	"binnacle/internal/kafka"
@@ -164,7 +165,7 @@ func (l *limiting) wrong(x *deadletter.DeadLetter, tenant string, early bool) st
 
 // mayLack reports whether a complete answer may lack a version of a value because a limit refuses it. The caller holds
 // mu.
-func (o *oracle) mayLack(q *querier, x version) bool {
+func (o *oracle) mayLack(q *querier, s series, x version) bool {
 	if !o.b.limiting.on {
 		return false
 	}
@@ -178,7 +179,29 @@ func (o *oracle) mayLack(q *querier, x version) bool {
 		return false
 	}
 	v.missedOf = by
-	return true
+	return !o.b.defers(by, s, x)
+}
+
+// defers reports whether an ingester defers a reading now. Then it did so when it was asked, and no answer that lacks
+// the reading is complete (rule R3).
+func (b *box) defers(a *actor, s series, x version) bool {
+	b.mu.Lock()
+	var in *ingest.Ingester
+	for _, slot := range b.slots {
+		for _, life := range slot.lives {
+			if life.actor == a {
+				in = life.in
+			}
+		}
+	}
+	b.mu.Unlock()
+	if in == nil {
+		return false
+	}
+	all, err := in.Limits(b.context(), s.tenant)
+	return err == nil && slices.ContainsFunc(all.Deferred, func(d ingest.DeferredReadings) bool {
+		return d.Partition == x.partition && d.From <= x.offset && (d.Device == "" || d.Device == s.device)
+	})
 }
 
 // alone returns, for each partition, the ingester that has it, nil where several believe that.
