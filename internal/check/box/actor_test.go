@@ -28,6 +28,7 @@ type actor struct {
 	isDead bool
 	paused pause
 	looked time.Time // the last list of orders of erasure
+	sets   *setting  // what its command sets of a retention, nil for nothing
 	// around is called before and after it asks where the log ends, nil for nothing.
 	around  func()
 	meter   store.Meter  // counts what reads of the store cost it

@@ -179,7 +179,7 @@ func (o *oracle) keeps(from *actor, d store.Document) {
 	if len(said) == 0 {
 		return
 	}
-	command := o.b.operating.sets[from]
+	command := from.sets
 	before, wasTagged := slices.Clone(k.policies), k.tags
 	for n := len(k.policies); n > 1 && k.policies[n-1].begins > now-clocksOff; n-- {
 		is := k.policies[n-1]
@@ -222,7 +222,7 @@ func (c *setting) isAbout(classes, before []keepClass) bool {
 // so. The caller holds mu.
 func (o *oracle) checkNotice(from *actor, was, is *keeping, device string, now int64) {
 	notice := now + noticed - underWay - clocksOff
-	if o.b.operating.sets[from] == nil {
+	if from.sets == nil {
 		notice = now + 1000*noticed
 	}
 	today := telemetry.DayOf(now)

@@ -31,8 +31,7 @@ type operating struct {
 	began     time.Time // when the lull did
 	retention bool
 	set       time.Time // when a retention was set first
-	sets      map[*actor]*setting
-	seldom    int // one of so many acts of the world is an operator's
+	seldom    int       // one of so many acts of the world is an operator's
 
 	commands []*command
 	births   int
@@ -48,7 +47,7 @@ const erasures = "erasures"
 // pickOperating picks what operators do in a run.
 func (b *box) pickOperating() (o operating) {
 	o.rnd, o.kept = rand.New(rand.NewPCG(b.opts.seed, 38)), map[string]bool{}
-	o.sets, o.seldom = map[*actor]*setting{}, 10
+	o.seldom = 10
 	o.erasures = b.has(erasures, o.rnd.IntN(4) == 0 && b.services.provisioners == 0)
 	o.sweepEvery = oneOf(o.rnd, 5*time.Second, 20*time.Second)
 	o.orders, o.orderAt = 2+o.rnd.IntN(8), o.rnd.IntN(500)

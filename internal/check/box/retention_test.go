@@ -149,7 +149,7 @@ func (b *box) startRetention(name string, classes []keepClass, reads time.Durati
 			panic(err)
 		}
 		if retry.Pause(ctx, c.length(reads)) == nil && c.service.Check() == nil {
-			b.operating.sets[c.actor] = &setting{classes: classes}
+			c.sets = &setting{classes: classes}
 			_ = tenant.NewTenants(documents{c.actor}).Set(ctx, name, change)
 		}
 	})
@@ -176,7 +176,7 @@ func (b *box) startConfirm(name string) {
 		for _, r := range t.Retagged(found) {
 			devices = append(devices, r.Device)
 		}
-		b.operating.sets[c.actor] = &setting{confirms: true}
+		c.sets = &setting{confirms: true}
 		if change, differs := t.ConfirmTagged(found, c.now, devices); differs {
 			_ = tenant.NewTenants(documents{c.actor}).Set(ctx, name, change)
 		}
@@ -232,7 +232,7 @@ func (b *box) untilDue() time.Duration {
 
 // isAsked reports whether a command that sets a retention waits for an answer.
 func (b *box) isAsked() bool {
-	return slices.ContainsFunc(b.pending, func(c *call) bool { return b.operating.sets[c.actor] != nil })
+	return slices.ContainsFunc(b.pending, func(c *call) bool { return c.actor.sets != nil })
 }
 
 // siteTag is the tag that devices have.
