@@ -2,6 +2,7 @@
 package catalogcache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,10 @@ type Copy struct {
 
 	version uint64 // changes with index
 
-	// Owned by the holder of reading, and not guarded by mu. pages holds the ids of the pages in the index.
+	// Owned by the holder of reading, and not guarded by mu. anew is the index that takes the place of index once all
+	// pages are in it; nil while no read has to begin again.
+	anew *catalog.Index
+	// pages holds the ids of the pages in anew, else in index.
 	pages  map[string]bool
 	stored int64 // the newest second at which a page was stored, by the store's clock
 
@@ -95,9 +99,19 @@ func (c *Copy) Version() uint64 {
 	return c.version
 }
 
-// add adds a page to the index. The caller holds mu.
+// set puts an index into the copy. The caller holds mu.
+func (c *Copy) set(x *catalog.Index) {
+	c.index, c.version = x, versions.Add(1)
+}
+
+// add adds a page that was read. The caller holds reading.
 func (c *Copy) add(p catalog.Page) bool {
-	c.version = versions.Add(1)
+	if c.anew != nil {
+		return c.anew.Add(p)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.set(c.index)
 	return c.index.Add(p)
 }
 
@@ -114,10 +128,14 @@ func (c *Copy) Add(ctx context.Context, p catalog.Page) error {
 		return err
 	}
 	defer c.reading.Release(1)
+	if c.anew != nil {
+		c.anew.Add(p)
+	}
+	c.pages[p.ID] = true
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.add(p)
-	c.pages[p.ID] = true
+	c.set(c.index)
+	c.index.Add(p)
 	return nil
 }
 
@@ -176,11 +194,15 @@ func (d *Cache) refresh(ctx context.Context, tenant string, c *Copy, since time.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = began
+	if c.anew != nil {
+		c.set(c.anew)
+		c.anew = nil
+	}
 	return nil
 }
 
 // read makes the pages part of a copy that it has not yet. A read that fails continues where it was when it is tried
-// again.
+// again. What has to be read from the beginning is read beside the index: others use that meanwhile.
 func (d *Cache) read(ctx context.Context, tenant string, c *Copy) error {
 	for {
 		infos, err := d.cfg.Catalog.Pages(ctx, tenant, max(0, c.stored-pageMargin))
@@ -197,9 +219,7 @@ func (d *Cache) read(ctx context.Context, tenant string, c *Copy) error {
 			}
 			return nil
 		}
-		c.mu.Lock()
-		c.index = c.index.Emptied()
-		c.mu.Unlock()
+		c.anew = cmp.Or(c.anew, c.index).Emptied()
 		c.pages, c.stored = make(map[string]bool), 0
 	}
 }
@@ -217,9 +237,7 @@ func (d *Cache) readPages(ctx context.Context, tenant string, c *Copy, infos []s
 		}
 	}
 	err = store.TenantPages{Catalog: d.cfg.Catalog, Tenant: tenant}.Read(ctx, missing, func(p catalog.Page) error {
-		c.mu.Lock()
 		added := c.add(p)
-		c.mu.Unlock()
 		if c.pages[p.ID] = true; !added {
 			return errForgets
 		}

@@ -1,0 +1,53 @@
+package catalogcache_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"binnacle/internal/catalog"
+	"binnacle/internal/catalog/catalogcache"
+	"binnacle/internal/store/storetest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// While a catalog that has forgotten a device is read again from the beginning, and where that read fails, others who
+// are content with what was read before have all of it.
+func TestCopyWhileItIsReadAnew(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	pages := storetest.NewCatalog(t)
+	pages.AddPage("acme", catalog.Entry{Device: "ant"}, catalog.Entry{Device: "bee"})
+	pages.AddPage("acme", catalog.Entry{Device: "cat"})
+	cache := catalogcache.New(catalogcache.Config{Catalog: pages, Now: func() time.Time { return now }})
+	devices := func(since time.Time) (n int) {
+		held, err := cache.Get(t.Context(), "acme", since)
+		require.NoError(t, err)
+		held.Use(func(x *catalog.Index) { n = x.Len() })
+		return n
+	}
+	before := now.Add(-time.Second)
+	require.Equal(t, 3, devices(before))
+
+	id, doc, err := catalog.Encode(catalog.Page{Forget: []catalog.Forgotten{{Device: catalog.Digest("cat"), Until: 9}},
+		Updated: 9})
+	require.NoError(t, err)
+	require.NoError(t, pages.Create(t.Context(), "acme", id, doc))
+	now = now.Add(time.Minute)
+	reads := 0
+	pages.Fault = func(op, _, _ string) *storetest.Fault {
+		if op != storetest.OpRead {
+			return nil
+		}
+		require.Equal(t, 3, devices(before), "before read %d", reads)
+		if reads++; reads == 3 { // of the page that forgets, and of one of three pages
+			return &storetest.Fault{Err: errors.New("busy")}
+		}
+		return nil
+	}
+	_, err = cache.Get(t.Context(), "acme", now.Add(-time.Second))
+	require.ErrorContains(t, err, "busy")
+	require.Equal(t, 3, devices(before))
+	require.Equal(t, 2, devices(now.Add(-time.Second)), "the next read goes on")
+	require.Equal(t, 5, reads)
+}
