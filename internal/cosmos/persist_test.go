@@ -259,6 +259,26 @@ func TestWritesOfUnknownOutcome(t *testing.T) {
 		require.Error(t, err)
 		require.NotErrorIs(t, err, store.ErrExists)
 	})
+	t.Run("that a replica lacks", func(t *testing.T) {
+		for name, answer := range map[string]fault.Rule{"by its session": {Status: 404, Substatus: 1002},
+			"without one": {Status: 404}} {
+			answer.Operations = []string{fault.Read}
+			require.NoError(t, server.Faults().Replace(1, lost, answer))
+			doc := doc
+			doc.ID = "lagging " + name
+			_, err := docs.Create(ctx, doc)
+			require.ErrorContains(t, err, "what became of the write is not known")
+			require.NotErrorIs(t, err, store.ErrExists)
+			server.Faults().Clear()
+			stored, _, err := docs.Read(ctx, doc.Kind, doc.ID)
+			require.NoError(t, err)
+			require.NoError(t, server.Faults().Replace(1, lost, answer))
+			stored.Body = []byte(`{"a":2}`)
+			_, err = docs.Replace(ctx, stored)
+			require.ErrorContains(t, err, "what became of the write is not known")
+			require.NotErrorIs(t, err, store.ErrChanged)
+		}
+	})
 }
 
 // Of every answer a share of failures is as if there were none, with reads of all kinds.

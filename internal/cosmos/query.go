@@ -176,9 +176,10 @@ func (c *Client) put(ctx context.Context, to call, request itemRequest) (out azc
 	found, read, notRead := c.item(ctx, to, reading(sent.ID, &azcosmos.ItemOptions{SessionToken: session(answer)}))
 	receipt.RUs += read.RUs
 	receipt.Throttled += read.Throttled
+	if is(notRead, http.StatusNotFound) { // by a replica that lags: the store refused the write for the item
+		notRead = errors.New(notRead.Error())
+	}
 	switch {
-	case is(notRead, http.StatusNotFound):
-		return out, receipt, err
 	case notRead != nil:
 		return out, receipt, fmt.Errorf("what became of the write is not known: %w", notRead)
 	case isSame(found.Value, request.doc):
