@@ -132,6 +132,7 @@ func (s *Sweeper) plan(ctx context.Context, v *control.Snapshot, t tenant.Tenant
 	if p.was, err = tenant.ReadSweep(ctx, s.cfg.Documents, t.Name); err != nil {
 		return nil, err
 	}
+	p.now = p.was // a pass ends where no container is left
 	begin := int64(math.MaxInt64)
 	for _, name := range v.ContainersOf(t.Name, telemetry.Range{From: math.MinInt64, To: math.MaxInt64}) {
 		_, span, _ := sharding.ParseContainer(name)

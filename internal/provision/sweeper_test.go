@@ -2,6 +2,7 @@ package provision_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -197,5 +198,34 @@ func TestNewRetentionDeletesNothingEarly(t *testing.T) {
 		w.requireKept("acme", "pump-1", w.today-30)
 		round(2 * time.Minute)
 		w.requireKept("acme", "pump-1", w.today-29)
+	})
+}
+
+// A pass ends where no container of the tenant is left, as provision has dropped them meanwhile.
+func TestSweepWithoutContainers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSweepWorld(t)
+		w.set("default=1d")
+		time.Sleep(5 * time.Hour)
+		w.memory.Fault = func(op storetest.Op) *storetest.Fault {
+			if op.Kind == storetest.Headers && w.memory.Calls(storetest.Delete) > 0 { // behind the first day with chunks
+				return &storetest.Fault{Err: errors.New("busy")}
+			}
+			return nil
+		}
+		s := w.sweeper()
+		require.ErrorContains(t, s.Round(t.Context()), "busy")
+		for _, m := range w.dir.Snapshot().Containers() {
+			_, err := w.dir.Mark(t.Context(), m, control.MonthExpired)
+			require.NoError(t, err)
+		}
+		was, err := tenant.ReadSweep(t.Context(), w.docs, "acme")
+		require.NoError(t, err)
+		require.NotZero(t, was.UpTo)
+		require.NoError(t, s.Round(t.Context()))
+		now, err := tenant.ReadSweep(t.Context(), w.docs, "acme")
+		require.NoError(t, err)
+		require.Equal(t, was.UpTo, now.Done)
+		require.Zero(t, now.UpTo)
 	})
 }

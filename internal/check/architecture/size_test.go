@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_506
+	mostLines = 130_507
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_847
+	mostProductLines = 103_848
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )
