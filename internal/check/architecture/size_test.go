@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_507
+	mostLines = 130_523
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_848
+	mostProductLines = 103_864
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )

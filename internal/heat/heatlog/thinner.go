@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,11 +85,26 @@ func (t *Thinner) thin(ctx context.Context, span heat.Span, to, of heat.Layer) e
 	return nil
 }
 
-// make makes one frame of the finer frames in it, also where there are none: then it says so.
+// lacksHour reports whether an hour of a day that a later round will make is not among those that were found.
+func (t *Thinner) lacksHour(day heat.Frame, found []heat.Frame) bool {
+	first := t.now().Add(-thinBack).Truncate(time.Hour).UnixMilli()
+	for at := max(first, day.From); at < day.To; at += heat.Hour {
+		if !slices.ContainsFunc(found, func(f heat.Frame) bool { return f.From == at }) {
+			return true
+		}
+	}
+	return false
+}
+
+// make makes one frame of the finer frames in it, also where there are none: then it says so. A day waits for its
+// hours.
 func (t *Thinner) make(ctx context.Context, f heat.Frame, of heat.Layer) error {
 	found, err := t.reader.layer(ctx, of, heat.Span{From: f.From, To: f.To})
 	if err != nil {
 		return err
+	}
+	if f.Layer == heat.Days && t.lacksHour(f, found) {
+		return nil
 	}
 	if f.Layer == heat.Hours && t.containers != nil {
 		if err := t.bill(ctx, f.From, found); err != nil {

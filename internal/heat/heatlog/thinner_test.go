@@ -1,6 +1,8 @@
 package heatlog_test
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -46,4 +48,43 @@ func TestThinningKeepsSums(t *testing.T) {
 		sum := g.Rows[0].Total()
 		require.InDelta(t, 2*1440+30, sum.Total(), 1e-6, "step %d", step)
 	}
+}
+
+// closed is an account whose containers can't be listed.
+type closed struct{ account }
+
+func (closed) List(context.Context) ([]string, error) { return nil, errors.New("busy") }
+
+// A day is made when all of its hours are that can be.
+func TestDaysWaitForTheirHours(t *testing.T) {
+	m := &memory{}
+	for at := base - heat.Day; at < base; at += 5 * heat.Minute {
+		m.put(t, heat.Frame{Layer: heat.Minutes, From: at, To: at + 5*heat.Minute, Writer: "a"}, 5)
+	}
+	now := base - 23*heat.Hour
+	thinner := func(of heatlog.Containers) *heatlog.Thinner {
+		return heatlog.NewThinner(m, func() time.Time { return time.UnixMilli(now) }, slog.New(slog.DiscardHandler)).Bill(of)
+	}
+	day := func() float64 {
+		frames, err := heatlog.NewReader(m).Frames(t.Context(), heat.Span{From: base - heat.Day, To: base, Step: heat.Day})
+		require.NoError(t, err)
+		sum := 0.0
+		for _, f := range frames {
+			for i := range f.Cells {
+				sum += f.Cells[i].Total()
+			}
+		}
+		return sum
+	}
+	for ; now <= base-2*heat.Hour; now += heat.Hour / 3 {
+		require.NoError(t, thinner(account{}).Round(t.Context()))
+	}
+	for ; now <= base+2*heat.Hour; now += heat.Hour / 3 {
+		require.ErrorContains(t, thinner(closed{}).Round(t.Context()), "busy")
+		require.InDelta(t, 1440, day(), 1e-6)
+	}
+	made := len(m.docs[string(heat.Days)])
+	require.NoError(t, thinner(account{}).Round(t.Context()))
+	require.Len(t, m.docs[string(heat.Days)], made+1)
+	require.InDelta(t, 1440, day(), 1e-6)
 }
