@@ -59,7 +59,7 @@ func (e *erasures) awaited(f *feed) error {
 func (e *erasures) hasAnnounced(s *control.Snapshot) bool {
 	if e.snapshot != s {
 		e.snapshot, e.announced = s, false
-		for o := range s.AllErasures() {
+		for _, o := range s.AllErasures() {
 			e.announced = e.announced || !o.IsAcknowledged()
 		}
 	}

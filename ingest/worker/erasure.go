@@ -35,7 +35,7 @@ func (e *erasing) apply(snapshot *control.Snapshot) {
 		}
 	}
 	e.unapplied = false
-	for o := range snapshot.AllErasures() {
+	for _, o := range snapshot.AllErasures() {
 		if o.IsAcknowledged() {
 			e.applied[o.ID] = true
 		}

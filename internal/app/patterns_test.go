@@ -372,7 +372,7 @@ func (p *patterns) erased(d int) func() {
 		}
 		v, err := p.directory.Refresh(t.Context())
 		require.NoError(t, err)
-		for swept := range v.AllErasures() {
+		for _, swept := range v.AllErasures() {
 			require.False(t, swept.ClearedAt.IsZero())
 		}
 	}

@@ -1,9 +1,9 @@
 package control
 
 import (
-	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"binnacle/internal/erasure"
@@ -125,15 +125,12 @@ func (v *Snapshot) PlacesBelow() int64 { return v.ReadAt.Add(v.placeable).UnixMi
 // Erasures returns the orders about a tenant, in the order of their ids. Void ones are left out.
 func (v *Snapshot) Erasures(tenant string) erasure.List { return v.erasures[tenant] }
 
-// AllErasures returns the orders about all tenants, in no order. Void ones are left out.
-func (v *Snapshot) AllErasures() iter.Seq[*erasure.Order] {
-	return func(yield func(*erasure.Order) bool) {
-		for _, list := range v.erasures {
-			for _, e := range list {
-				if !yield(e) {
-					return
-				}
-			}
-		}
+// AllErasures returns the orders about all tenants, in the order of their ids: the oldest comes first. Void ones are
+// left out.
+func (v *Snapshot) AllErasures() (all erasure.List) {
+	for _, list := range v.erasures {
+		all = append(all, list...)
 	}
+	slices.SortFunc(all, func(a, b *erasure.Order) int { return strings.Compare(a.ID, b.ID) })
+	return all
 }

@@ -333,12 +333,11 @@ func listErasures(ctx context.Context, directory *control.Directory, tenant stri
 	if err != nil {
 		return nil, err
 	}
-	for o := range v.AllErasures() {
+	for _, o := range v.AllErasures() {
 		if tenant == "" || o.Tenant == tenant {
 			list = append(list, o)
 		}
 	}
-	slices.SortFunc(list, byID)
 	return list, nil
 }
 

@@ -161,7 +161,7 @@ func (cfg CertifyConfig) Run(ctx context.Context, env Env) error {
 		return err
 	}
 	defer e.close()
-	for o := range v.AllErasures() {
+	for _, o := range v.AllErasures() {
 		if o.ID == cfg.Order {
 			return e.certify(ctx, o, &cfg.CertificateConfig, signKey)
 		}

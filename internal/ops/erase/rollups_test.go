@@ -195,7 +195,7 @@ func TestClearedDocumentsAreCountedOnce(t *testing.T) {
 func (w *world) orderOf(o *erasure.Order) *erasure.Order {
 	v, err := w.directory.Refresh(w.t.Context())
 	require.NoError(w.t, err)
-	for x := range v.AllErasures() {
+	for _, x := range v.AllErasures() {
 		if x.ID == o.ID {
 			return x
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"binnacle/internal/control"
@@ -93,12 +92,11 @@ const purgeAgain = 15 * time.Second
 // Round sweeps each order that is new, and again when it is settled; later it removes rollups.
 func (s *Sweeper) Round(ctx context.Context) error {
 	v, err := s.void(ctx)
-	if err != nil {
+	if v == nil {
 		return err
 	}
-	orders := slices.SortedFunc(v.AllErasures(), func(a, b *erasure.Order) int { return strings.Compare(a.ID, b.ID) })
-	var errs []error
-	for _, o := range orders {
+	errs := []error{err}
+	for _, o := range v.AllErasures() {
 		_, known := v.Tenant(o.Tenant)
 		switch {
 		case !known && o.IsAcknowledged():
@@ -118,7 +116,8 @@ func (s *Sweeper) Round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// void makes orders void that are not acknowledged in time: workers wait for them (rule E-R5). It returns a snapshot.
+// void makes orders void that are not acknowledged in time: workers wait for them (rule E-R5). It returns a snapshot,
+// nil where nothing can be decided.
 func (s *Sweeper) void(ctx context.Context) (*control.Snapshot, error) {
 	s.voided = s.cfg.Now()
 	v, err := s.cfg.Snapshot(ctx)
@@ -126,9 +125,9 @@ func (s *Sweeper) void(ctx context.Context) (*control.Snapshot, error) {
 		err = s.cfg.Orders.CheckClock()
 	}
 	if err != nil {
-		return v, err
+		return nil, err
 	}
-	for o := range v.AllErasures() {
+	for _, o := range v.AllErasures() {
 		if !o.IsAcknowledged() && s.cfg.Now().Sub(o.At) > voidAfter {
 			_, failed := s.cfg.Orders.Void(ctx, o.ID)
 			err = errors.Join(err, failed)
