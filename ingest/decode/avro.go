@@ -152,6 +152,9 @@ func (d *avroReader) avroPairs(n *avroNode, each func(name []byte, n *avroNode) 
 func (d *avroReader) avroProperty(name []byte, n *avroNode) error {
 	before := d.properties.enter(name)
 	defer d.properties.leave(before)
+	if err := d.made.part(before); err != nil { // the whole path is looked up
+		return err
+	}
 	a := &d.binary
 	n, err := a.branch(n)
 	if err != nil {

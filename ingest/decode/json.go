@@ -217,6 +217,9 @@ func (d *jsonReader) object(s *places, path string, k objectKind) error {
 			if err != nil {
 				return err
 			}
+			if err := d.made.part(len(path)); err != nil {
+				return err
+			}
 			d.scan.Next()
 			p = d.placeOf(s, last, path, name, d.source[at:d.scan.At()])
 		}

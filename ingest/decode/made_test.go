@@ -35,6 +35,8 @@ func decoded(opts decode.Options, r decode.Record) (got decode.Result, allocated
 // What a record becomes is counted before it is made, whatever names it by reference, repeats it or packs it. One that
 // becomes too much is refused as a whole, after some multiple of its bound was allocated and no more.
 func TestRecordThatBecomesTooMuch(t *testing.T) {
+	const nested = `{"type":"record","name":"R","fields":[{"name":"a","type":` +
+		`{"type":"map","values":{"type":"map","values":"bytes"}}}]}`
 	const flat, list = "application/json; format=flat", `{"type":"array","items":` +
 		`{"type":"record","name":"R","fields":[{"name":"a","type":"null"}]}}`
 	record := func(kind, value string, headers ...decode.Header) decode.Record {
@@ -74,12 +76,17 @@ func TestRecordThatBecomesTooMuch(t *testing.T) {
 		metrics.metrics[0].add(dataPoint{time: noon + uint64(i)*1e6, value: 1.5})
 		labelled[0].samples = append(labelled[0].samples, prompb.Sample{Timestamp: noonMillis + int64(i)})
 	}
+	wide, below := strings.Repeat("x", 100_000), binary.AppendVarint(nil, 1)
+	below = append(append(binary.AppendVarint(below, int64(len(wide))), wide...), binary.AppendVarint(nil, 10_000)...)
+	below = append(below, strings.Repeat("\x02a\x00", 10_000)+"\x00\x00"...)
 	module := decode.Header{Key: "iothub-connection-module-id", Value: bytes.Repeat([]byte("m"), 10_000)}
 	device := decode.Header{Key: "iothub-connection-device-id", Value: []byte("m1")}
 	for name, r := range map[string]decode.Record{
 		"elements that are no message": record("", "["+strings.Repeat("0,", 1_000_000)+"0]"),
 		"messages without a value":     record(flat, "["+strings.Repeat("{},", 800_000)+"{}]"),
 		"names below a long one":       record(flat, `{"ts":1,"`+long+`":{`+fields.String()[1:]+"}}"),
+		"arrays below a long name":     record(flat, `{"`+wide+`":{`+strings.Repeat(`"a":[],`, 10_000)+`"a":[]}}`),
+		"bytes below a long name":      registered(2, below),
 		"names behind a measurement":   record("text/plain; format=influx", long+",device=m1 "+line.String()[1:]+"\n"),
 		"labels of a resource":         record("", string(m.protobuf())),
 		"the same in JSON":             record("", string(m.json())),
@@ -95,7 +102,7 @@ func TestRecordThatBecomesTooMuch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var seen meter
 			got, allocated := decoded(decode.Options{Tenant: "acme", Device: "m1", Meter: &seen,
-				Schemas: schemas{1: {Text: list}}}, r)
+				Schemas: schemas{1: {Text: list}, 2: {Text: nested}}}, r)
 			bound := 16<<20 + 8*len(r.Value)
 			t.Logf("%d bytes: %d MB allocated, %d MB counted, of %d MB", len(r.Value), allocated>>20, seen.most>>20, bound>>20)
 			require.True(t, len(got.Readings) == 0, "%d readings", len(got.Readings))
@@ -109,6 +116,17 @@ func TestRecordThatBecomesTooMuch(t *testing.T) {
 			require.Equal(t, decode.Whole, got.Bad[0].Index)
 			require.Greater(t, seen.most, bound/2)
 		})
+	}
+}
+
+// A pack's base name and base unit are as long as its sender likes, and stand for each record of it.
+func TestLongBasesOfSenML(t *testing.T) {
+	for _, base := range []string{"bn", "bu"} {
+		got, allocated := decoded(decode.Options{Tenant: "acme", Device: "m1"}, decode.Record{
+			ContentType: "application/senml+json", Timestamp: noonMillis, Value: fmt.Appendf(nil, `[{"%s":"%s"}%s]`, base, strings.Repeat("x", 100_000),
+				strings.Repeat(`,{"n":"a","v":1}`, 1000))})
+		require.Equal(t, base == "bu", len(got.Readings) == 1, base)
+		require.Less(t, allocated, uint64(8<<20), base)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"binnacle/internal/telemetry"
 	"binnacle/internal/wire/jsonscan"
@@ -199,6 +200,9 @@ const maxVersion = 10
 // relative is the number of seconds below which a time is relative to the record's own: RFC 8428, 4.5.3.
 const relative = 1 << 28
 
+// maxSenMLName is the bytes of the longest device and metric, and what stands between them.
+const maxSenMLName = 2*utf8.UTFMax*telemetry.MaxNameRunes + 1
+
 // senml adds the values of the pack's current record. It reports what is wrong with the record in the Result; only a
 // fault of the pack ends reading.
 func (d *senmlReader) senml() *fault {
@@ -219,6 +223,10 @@ func (d *senmlReader) senml() *fault {
 		if r.has&baseLabels == 0 {
 			d.addBad(index, faultf(Empty, "the record has no value"))
 		}
+		return nil
+	}
+	if n := len(p.name) + len(r.name); n > maxSenMLName {
+		d.addBad(index, faultf(Name, "the name has %d bytes, more than the longest device and metric", n))
 		return nil
 	}
 	device, metric := senmlName(p.name + r.name)
@@ -265,7 +273,9 @@ func (d *senmlReader) senmlValue(r *telemetry.Reading, metric string, v telemetr
 	if unit == "" {
 		unit = p.unit
 	}
-	d.unit(r.Tenant, name, []byte(unit))
+	if len(unit) <= maxInternedBytes {
+		d.unit(r.Tenant, name, []byte(unit))
+	}
 	source, _ := d.groups.sender(r.Tenant, r.Device)
 	from := pointSource{index: index, source: source, sender: source, rest: p.rest}
 	d.group(from, r, telemetry.Field{Metric: name, Value: v})

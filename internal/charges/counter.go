@@ -1,6 +1,7 @@
 package charges
 
 import (
+	"strings"
 	"sync"
 	"time"
 )
@@ -159,6 +160,7 @@ func (q *queries) count(s Source, rus float64) {
 			q.evict()
 		}
 		x = &spent{}
+		s.Query = strings.Clone(s.Query) // a path is a part of its request line, which may be long
 		q.sources[s] = x
 	}
 	x.rus += rus

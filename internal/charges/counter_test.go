@@ -3,6 +3,7 @@ package charges_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -167,4 +168,23 @@ func TestBadDocuments(t *testing.T) {
 	require.Error(t, charges.NewSum().Add([]byte(`{`)))
 	_, err := charges.DecodeHour([]byte(`{"v":9}`))
 	require.ErrorContains(t, err, "version 9")
+}
+
+// The path of a request, which is a part of its request line, is kept without the rest.
+func TestSourcesKeepPathsAlone(t *testing.T) {
+	c := charges.NewCounter("w")
+	held := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := held()
+	for i := range 50 {
+		line := fmt.Sprintf("/api/v1/readings?%d&%s", i, strings.Repeat("x", 1<<20))
+		c.Count(noon, charges.Charge{Tenant: "acme", Container: "c", Kind: charges.Queries, RUs: 1,
+			Source: &charges.Source{Agent: fmt.Sprint(i), Query: line[:len("/api/v1/readings")]}})
+	}
+	require.Less(t, held(), before+10<<20)
+	runtime.KeepAlive(c)
 }

@@ -60,6 +60,18 @@ func (c *call) readRequest() (asked prompb.ReadRequest, err error) {
 	if n := len(asked.Queries); n > maxReads {
 		return asked, badRequest("%d queries in one request; at most %d are allowed", n, maxReads)
 	}
+	patterns := 0
+	for _, q := range asked.Queries {
+		for _, m := range q.Matchers {
+			if m.Type == prompb.LabelMatcher_RE || m.Type == prompb.LabelMatcher_NRE {
+				patterns += instructions(m.Value)
+			}
+		}
+	}
+	if patterns > maxPatterns {
+		return asked, badRequest("the regular expressions of the matchers may take %d instructions; at most %d are allowed",
+			patterns, maxPatterns)
+	}
 	return asked, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -116,6 +117,11 @@ func TestRemoteReadsAreBounded(t *testing.T) {
 	resp, body = s.read(t, s2.EncodeSnappy(nil, make([]byte, 2<<20)))
 	require.Equal(t, 400, resp.StatusCode)
 	require.Contains(t, string(body), "of at most 1 MiB")
+	long := &prompb.Query{Matchers: []*prompb.LabelMatcher{{Type: prompb.LabelMatcher_NRE, Name: "device",
+		Value: strings.Repeat("x{1000}", 60)}}}
+	resp, body = s.read(t, request(t, prompb.ReadRequest{Queries: []*prompb.Query{long, long, long}}))
+	require.Equal(t, 400, resp.StatusCode)
+	require.Contains(t, string(body), "at most 1048576 are allowed")
 	many := s.ask(t, "/api/v1/series", slices.Repeat([]string{"match[]", "temp"}, 1001)...)
 	require.Equal(t, 400, many.status)
 	require.Contains(t, many.Error, "at most 1000")

@@ -2,6 +2,7 @@ package deadletter
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,7 +120,7 @@ func (e Elements) String() string {
 	return string(b)
 }
 
-// ParseElements returns what String wrote. It fails when they are not in their order.
+// ParseElements returns what String wrote. It fails when they are not in their order, or more than a record has.
 func ParseElements(text string) (out Elements, err error) {
 	next := 0
 	for part := range strings.SplitSeq(text, ",") {
@@ -131,7 +132,7 @@ func ParseElements(text string) (out Elements, err error) {
 		if r.First, err = strconv.Atoi(first); err == nil {
 			r.Last, err = strconv.Atoi(last)
 		}
-		if err != nil || r.First < next || r.Last < r.First {
+		if err != nil || r.First < next || r.Last < r.First || r.Last >= math.MaxInt32 {
 			return nil, fmt.Errorf("%.80q names no elements of a record, such as 0-2,5", text)
 		}
 		out.Add(r)

@@ -41,7 +41,8 @@ func TestElementsAreSets(t *testing.T) {
 			}
 		}
 	}
-	for _, bad := range []string{"", "a", "1,0", "2-1", "0-2,2", "-1", "1-", ","} {
+	for _, bad := range []string{"", "a", "1,0", "2-1", "0-2,2", "-1", "1-", ",", "0-9223372036854775807",
+		"0,2-2147483647"} {
 		_, err := deadletter.ParseElements(bad)
 		require.Error(t, err, bad)
 	}

@@ -260,7 +260,7 @@ func mayNameElsewhere(object []byte, names []string) bool {
 		case "body", "properties", "systemproperties", "enqueuedtimeutc":
 			return true
 		}
-		if hasProperty(value, name, names) {
+		if hasProperty(value, behind(names, name), names) {
 			return true
 		}
 	}
@@ -268,20 +268,30 @@ func mayNameElsewhere(object []byte, names []string) bool {
 }
 
 // hasProperty reports whether a value has a property of one of some names. Flat objects join all names that lead to it
-// with _.
-func hasProperty(value any, path string, names []string) bool {
+// with _: below is what is left of the names here.
+func hasProperty(value any, below, names []string) bool {
 	switch v := value.(type) {
 	case map[string]any:
 		for name, inner := range v {
-			at := path + "_" + name
-			if slices.Contains(names, name) || slices.Contains(names, at) || hasProperty(inner, at, names) {
+			if slices.Contains(names, name) || slices.Contains(below, name) ||
+				hasProperty(inner, behind(below, name), names) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(v, func(inner any) bool { return hasProperty(inner, path, names) })
+		return slices.ContainsFunc(v, func(inner any) bool { return hasProperty(inner, below, names) })
 	}
 	return false
+}
+
+// behind returns what stands in names behind one that leads there.
+func behind(names []string, name string) (out []string) {
+	for _, n := range names {
+		if rest, leads := strings.CutPrefix(n, name); leads && strings.HasPrefix(rest, "_") {
+			out = append(out, rest[1:])
+		}
+	}
+	return out
 }
 
 // isPlainJSON reports whether the payload may be JSON messages, and nothing around it names a tenant.

@@ -2,6 +2,7 @@ package rejected_test
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -234,16 +235,34 @@ func TestClassifyWithDefaultTenant(t *testing.T) {
 		"a metric of Telegraf": {`{"fields":{"v":[]},"name":"m","tags":{"tenant":"globex"},"timestamp":1}`, ""},
 		"far within":           {`{"device":"m1","about":[{"owner":{"tenant_id":"globex"}}],"values":{"v":[]}}`, ""},
 		"by its path":          {`{"device":"m1","who":{"owns":"globex"},"values":{"v":[]}}`, ""},
+		"by a longer path":     {`{"device":"m1","who":[{"owns":{"it":"globex"}}],"values":{"v":[]}}`, ""},
 	} {
 		x := newIndex(rejected.Config{Messages: decode.Options{Tenant: "acme",
 			Lines:  decode.Lines{DeviceTag: "device", TenantTag: "tenant"},
-			Object: decode.ObjectNames{Tenant: []string{"tenant", "tenantId", "tenant_id", "who_owns"}}}})
+			Object: decode.ObjectNames{Tenant: []string{"tenant", "tenantId", "tenant_id", "who_owns", "who_owns_it"}}}})
 		rejected.Take(x, 0, record(5000, 17, 0, decode.Value, c.value))
 		for _, tenant := range []string{"acme", "globex"} {
 			got := x.Rejected(rejected.Request{Tenant: tenant, Range: ever, Samples: 5})
 			require.Equal(t, tenant == c.tenant, len(got.Groups) == 1, "%s, asked by %s: %v", name, tenant, got.Groups)
 		}
 	}
+}
+
+// A dead letter with a long name above many others takes memory by its bytes, not by names that are joined.
+func TestLongNameAboveMany(t *testing.T) {
+	var many strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&many, `"%x":1,`, i)
+	}
+	x := newIndex(rejected.Config{Messages: decode.Options{Tenant: "acme"}})
+	letter := record(5000, 17, 0, decode.Value, fmt.Sprintf(`{"%s":{%s"v":1},"device":"m1","ts":1763640000000,"values":{"v":[]}}`,
+		strings.Repeat("x", 100_000), many.String()))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	rejected.Take(x, 0, letter)
+	runtime.ReadMemStats(&after)
+	require.Len(t, x.Rejected(rejected.Request{Tenant: "acme", Range: ever}).Groups, 1)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
 }
 
 // Letters count once, by reason, within a range, of a device; the newest are shown.
