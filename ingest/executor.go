@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"binnacle/internal/catalog"
 	"binnacle/internal/catalog/catalogcache"
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/sharding"
@@ -175,9 +177,9 @@ func (e *Executor) create(ctx context.Context, j *write.Create) error {
 		return fmt.Errorf("container %s is expired: %w", j.Key.Container, store.ErrNoContainer)
 	}
 	snapshot := e.stores.Directory.Snapshot()
-	if !j.MayMeetFence() && e.now().Sub(snapshot.ReadAt) > firstAge {
+	if !j.MayMeetFence() {
 		var err error
-		if snapshot, err = e.stores.Directory.Refresh(ctx); err != nil {
+		if snapshot, err = e.youngSnapshot(ctx, firstAge); err != nil {
 			return err
 		}
 	}
@@ -196,7 +198,16 @@ func (e *Executor) create(ctx context.Context, j *write.Create) error {
 
 // firstAge is the greatest age of orders of erasure under which the first chunk of a chain is stored. It meets no
 // fence: it must be there, or not be sent, when the sweep reads again five minutes after its order (rule E-R7).
-const firstAge = time.Minute
+// entryAge is the same of entries of the catalog, which forgets them until a minute after an order (rule E-R10).
+const firstAge, entryAge = time.Minute, 45 * time.Second
+
+// youngSnapshot returns a snapshot that is no older than that.
+func (e *Executor) youngSnapshot(ctx context.Context, most time.Duration) (*control.Snapshot, error) {
+	if s := e.stores.Directory.Snapshot(); e.now().Sub(s.ReadAt) <= most {
+		return s, nil
+	}
+	return e.stores.Directory.Refresh(ctx)
+}
 
 // existing reads the tail of a stored chunk. Of a document of another version, older or newer, only what chunk.Tail
 // holds is known to mean the same.
@@ -357,7 +368,12 @@ const catalogCopyAge = time.Minute
 // may write of the same devices at the same time: readers merge pages.
 func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) error {
 	now := e.now()
-	erased := e.stores.Directory.Snapshot().Erasures(j.Tenant).CatalogSince() // with an older copy all is written again
+	snapshot, err := e.youngSnapshot(ctx, entryAge)
+	if err != nil {
+		return err
+	}
+	orders := snapshot.Erasures(j.Tenant)
+	erased := orders.CatalogSince() // with an older copy all is written again
 	known, err := e.devices.Get(ctx, j.Tenant, slices.MaxFunc([]time.Time{erased, j.Since}, time.Time.Compare))
 	if err != nil {
 		return err
@@ -369,7 +385,7 @@ func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) er
 		}
 		news, updated = missingEntries(known, j, now)
 	}
-	if err := checkErased(known, news, j); err != nil {
+	if err := cmp.Or(checkAwaited(orders, news), checkErased(known, news, j)); err != nil {
 		return err
 	}
 	pages, err := catalog.Pages(news, updated)
@@ -393,6 +409,16 @@ func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) er
 			}
 		}
 	})
+	return nil
+}
+
+// checkAwaited fails while an order about all days of a device of news has no positions: what it erases is not known.
+func checkAwaited(orders erasure.List, news []catalog.Entry) error {
+	for i := range news {
+		if orders.IsAwaited(news[i].Device) {
+			return fmt.Errorf("an order of erasure about device %s is announced", news[i].Device)
+		}
+	}
 	return nil
 }
 

@@ -358,6 +358,41 @@ func TestUnreachableJournal(t *testing.T) {
 	stop()
 }
 
+// A partition comes back after another process has committed: the journal does not answer, and is not waited for for
+// ever.
+func TestUnreachableJournalOfAnotherOwner(t *testing.T) {
+	r := newRig(t, 1)
+	var later, asked atomic.Int64
+	in := r.ingester(func(c *ingest.Config, s *ingest.Stores) {
+		longHold(c, s)
+		c.Assign = "0/1"
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+		s.Journal = ingest.NewTopicJournal(r.cluster)
+		s.Blocks = deafBlocks{func() {
+			asked.Add(1)
+			later.Add(int64(50 * time.Second))
+		}}
+	})
+	r.run(in)
+	for i := range 200 {
+		r.publish(0, r.message("d0", past+int64(i), float64(i)))
+	}
+	eventually(t, "all is in the journal", func() bool { return r.metadata(0).F == 200 })
+	others := r.metadata(0)
+	others.F--
+	require.NoError(t, r.cluster.Topic(topic).Commit(t.Context(), kafka.Commit{Group: "binnacle",
+		Generation: kafka.NoGeneration, Metadata: others.Metadata()}))
+	res, err := r.client().CreatePartitions(t.Context(),
+		&kafkago.CreatePartitionsRequest{Topics: []kafkago.TopicPartitionsConfig{{Name: topic, Count: 2}}})
+	require.NoError(t, err)
+	require.NoError(t, res.Errors[topic])
+	eventually(t, "the partition comes back", func() bool { return asked.Load() > 0 })
+	r.publish(0, r.message("d0", past+1000, 1))
+	r.publish(1, r.message("d1", past, 1))
+	eventually(t, "both are read", func() bool { _, reached := held(t, in); return reached == 202 })
+	require.EqualValues(t, 3, asked.Load(), "after 50, 100 and 150 seconds")
+}
+
 // The source has lost what is not stored; a journal that is whole has it.
 func TestLogTrimmedBeyondTheCommittedOffset(t *testing.T) {
 	r := newRig(t, 1)

@@ -79,7 +79,11 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 	}
 	if p != nil && p.takeover.restored && p.worker.Stream() == a.Stream && !a.Unmarked && p.worker.Lost() == nil {
 		if err := p.loadTimes(ctx, commit.Metadata); err != nil {
-			return nil, err
+			if t.awaitsJournal(ctx, t.read) {
+				return nil, err
+			}
+			in.metrics.broken.WithLabelValues("not-whole").Inc()
+			p.log.Error("the journal can't be used: lists may have older times of devices", "error", err)
 		}
 		p.settle(t.read, a.Position)
 		p.worker.Resume(a, in.cfg.Now())
@@ -114,6 +118,14 @@ func (t *takeover) readCommit(ctx context.Context) (kafka.Committed, error) {
 	return c, nil
 }
 
+// awaitsJournal reports whether a journal is waited for that has failed in an attempt (rule J5).
+func (t *takeover) awaitsJournal(ctx context.Context, begun time.Time) bool {
+	if t.since.IsZero() {
+		t.since = begun
+	}
+	return ctx.Err() != nil || t.in.cfg.Now().Sub(t.since) < journalPatience
+}
+
 // restore makes a partition with the bins of the journal, if the commit counts on it, or none. Meanwhile its head shows
 // the committed offset as its position: no answer that needs more is complete.
 func (t *takeover) restore(ctx context.Context, a worker.Assignment, commit kafka.Committed) (*partition, error) {
@@ -130,13 +142,7 @@ func (t *takeover) restore(ctx context.Context, a worker.Assignment, commit kafk
 		p.log.Info("bins loaded from the journal", "blocks", c.To-c.From, "bins", p.worker.OpenBins(), "committed",
 			commit.Offset, "goes_on_at", p.worker.Position(), "took", in.cfg.Now().Sub(begun))
 		return p, nil
-	case ctx.Err() != nil:
-		return nil, err
-	case errors.Is(err, journal.ErrNotWhole):
-	case t.since.IsZero():
-		t.since = begun
-		return nil, err
-	case in.cfg.Now().Sub(t.since) < journalPatience:
+	case ctx.Err() != nil, !errors.Is(err, journal.ErrNotWhole) && t.awaitsJournal(ctx, begun):
 		return nil, err
 	}
 	in.metrics.broken.WithLabelValues("not-whole").Inc()

@@ -110,6 +110,57 @@ func TestForgottenDeviceStaysForgotten(t *testing.T) {
 	}
 }
 
+// The catalog forgets what a process writes within a minute of an order that it does not know. Where its orders are
+// old, or an order has no positions yet, it writes nothing of the device.
+func TestEntryOfADeviceThatIsBeingErased(t *testing.T) {
+	for _, isKnown := range []bool{false, true} { // that the order is announced
+		w, ctx := newWorld(t, nil), t.Context()
+		l := w.worker(nil)
+		require.NoError(t, l.Take(ctx, one(0, "d")))
+		var held []write.Job
+		for _, j := range l.Due() {
+			if _, ok := j.(*write.CatalogUpdate); ok {
+				held = append(held, j)
+			} else {
+				require.NoError(t, l.Try(ctx, j))
+			}
+		}
+		require.Len(t, held, 1)
+		_, err := w.dir.Refresh(ctx)
+		require.NoError(t, err)
+		orders := erasure.NewOrders(w.Docs, func() time.Time { return w.now })
+		o, err := orders.Announce(ctx, erasure.Order{Tenant: "acme", Device: "d", To: erasure.EveryDay, By: "test"})
+		require.NoError(t, err)
+		if w.now = w.now.Add(3 * time.Second); isKnown {
+			w.now = w.now.Add(50 * time.Second)
+			_, err := w.dir.Refresh(ctx)
+			require.NoError(t, err)
+		}
+		require.NoError(t, l.Take(ctx, one(1, "e")))
+		attempt(t, l) // the process reads the catalog
+		w.forget(o)
+		require.NoError(t, orders.Acknowledge(ctx, o.ID, []erasure.Position{{Stream: 1, Through: 0}}))
+		w.now = o.ForgottenUntil().Add(2 * time.Second)
+		for range 3 {
+			for _, j := range append(held, l.Due()...) {
+				require.NoError(t, l.Try(ctx, j))
+			}
+			_, ok := w.Catalog.Entry("acme", "d")
+			require.False(t, ok, "the order is known: %t", isKnown)
+			w.now, held = w.now.Add(time.Second), nil
+		}
+	}
+}
+
+// forget has the catalog forget the devices of an order.
+func (w *world) forget(o *erasure.Order) {
+	until := o.ForgottenUntil().UnixMilli()
+	id, doc, err := catalog.Encode(catalog.Page{Updated: until,
+		Forget: []catalog.Forgotten{{Device: catalog.Digest(o.Device), Until: until}}})
+	require.NoError(w.t, err)
+	require.NoError(w.t, w.Catalog.Create(w.t.Context(), o.Tenant, id, doc))
+}
+
 // erase gives an order about the first record of a device, and returns until when the catalog forgets the device, ms.
 func (w *world) erase(device string) (until int64) { return w.eraseThrough(device, 0) }
 
@@ -118,13 +169,9 @@ func (w *world) eraseThrough(device string, through int64) (until int64) {
 	ctx, orders := w.t.Context(), erasure.NewOrders(w.Docs, func() time.Time { return w.now })
 	o, err := orders.Announce(ctx, erasure.Order{Tenant: "acme", Device: device, To: erasure.EveryDay, By: "test"})
 	require.NoError(w.t, err)
-	until = o.ForgottenUntil().UnixMilli()
-	id, doc, err := catalog.Encode(catalog.Page{Updated: until,
-		Forget: []catalog.Forgotten{{Device: catalog.Digest(device), Until: until}}})
-	require.NoError(w.t, err)
-	require.NoError(w.t, w.Catalog.Create(ctx, "acme", id, doc))
+	w.forget(o)
 	require.NoError(w.t, orders.Acknowledge(ctx, o.ID, []erasure.Position{{Stream: 1, Through: through}}))
-	return until
+	return o.ForgottenUntil().UnixMilli()
 }
 
 // A chunk that an order erases, and no sweep has reached, has no times for the catalog: a lookup may find it.

@@ -211,19 +211,23 @@ func (list List) CatalogSince() (since time.Time) {
 	return since
 }
 
+// IsAwaited reports whether an order about all days of a device is announced and not acknowledged.
+func (list List) IsAwaited(device string) bool {
+	return slices.ContainsFunc(list, func(e *Order) bool {
+		return !e.IsAcknowledged() && e.IsWhole() && (e.Device == "" || e.Device == device)
+	})
+}
+
 // MayHave reports whether an entry of a device may have something erased. The catalog has forgotten the device until an
 // instant, ms, by an order about all days. The orders of the list were read at readAt, and are applied to the entry.
 func (list List) MayHave(device string, until int64, readAt time.Time) bool {
 	known := readAt.UnixMilli() > until
 	for _, e := range list {
 		if e.IsWhole() && (e.Device == "" || e.Device == device) {
-			if !e.IsAcknowledged() {
-				return true
-			}
 			known = known || e.ForgottenUntil().UnixMilli() >= until
 		}
 	}
-	return !known
+	return !known || list.IsAwaited(device)
 }
 
 // Times returns the event times of a device in a range that acknowledged orders cover: from each order the times before

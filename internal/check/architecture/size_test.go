@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_559
+	mostLines = 130_595
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_900
+	mostProductLines = 103_936
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )
