@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_595
+	mostLines = 130_624
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_936
+	mostProductLines = 103_965
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )

@@ -37,6 +37,14 @@ func TestTable(t *testing.T) {
 	require.Equal(t, replay.Summary{Format: replay.CSV, Records: 3, Readings: 3, Values: 7, BadLines: 6}, s)
 }
 
+// What follows a quote that is not closed is not read into memory, however long the file is.
+func TestQuoteBeforeLongFile(t *testing.T) {
+	s, err := replay.RunTo(t.Context(), config(writeFile(t, "x.csv",
+		"time,a\n2026-01-01,1\n2026-01-01,\"1\n"+strings.Repeat("2026-01-01,1\n", 2<<20))), newTopic(t, 1))
+	require.ErrorContains(t, err, "behind line 2: a row has more than 16777216 bytes: perhaps a quote is not closed")
+	require.Equal(t, 1, s.Records)
+}
+
 // A quote that is not closed takes all lines that follow with it: the file ends there, and that is an error.
 func TestTableWithAnOpenQuote(t *testing.T) {
 	k := newTopic(t, 1)

@@ -39,12 +39,11 @@ func FuzzFiles(f *testing.F) {
 		}
 		k := newTopic(t, 1)
 		s, err := replay.RunTo(context.Background(), cfg, k)
-		if err != nil {
-			require.Zero(t, s.Records)
-			return
-		}
 		_, values := k.all()
 		require.Len(t, values, s.Records)
+		if err != nil { // perhaps a quote that is not closed, behind good rows
+			return
+		}
 		readings, rows := 0, 0
 		for _, v := range values {
 			got := d.Decode(decode.Record{Value: []byte(v), ContentType: "application/json"})

@@ -18,13 +18,37 @@ import (
 // table is a file of comma-separated values, or values separated by another character.
 type table struct {
 	path           string
+	in             *bounded // of rows
 	rows           *csv.Reader
+	line           int // the last row's first line
 	tenant, device string
 	timeColumn     int
 	deviceColumn   int // -1: none
 	columns        int
 	metrics        []column // sorted by name
 	fields         []telemetry.Field
+}
+
+// maxRow is the bytes of a row from which on the file ends: a quote that is not closed would take all that follows into
+// memory.
+const maxRow = 16 << 20
+
+// bounded reads one row after another.
+type bounded struct {
+	io.Reader
+	left int // bytes until the row is too long
+}
+
+var errLongRow = fmt.Errorf("a row has more than %d bytes: perhaps a quote is not closed", maxRow)
+
+// Read implements io.Reader.
+func (r *bounded) Read(b []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, errLongRow
+	}
+	n, err := r.Reader.Read(b)
+	r.left -= n
+	return n, err
 }
 
 type column struct {
@@ -41,7 +65,8 @@ func newTable(cfg Config, t *text) (*table, error) {
 		return nil, fmt.Errorf("%s is empty: a CSV file begins with a line of column names", t.path)
 	}
 	names, _, _ := strings.Cut(strings.TrimLeft(string(head), "\r\n"), "\n")
-	s := &table{path: t.path, rows: csv.NewReader(t.in), tenant: cfg.Tenant, device: cfg.Device, deviceColumn: -1}
+	in := &bounded{t.in, maxRow}
+	s := &table{path: t.path, in: in, rows: csv.NewReader(in), tenant: cfg.Tenant, device: cfg.Device, deviceColumn: -1}
 	s.rows.Comma, s.rows.FieldsPerRecord, s.rows.ReuseRecord = delimiter(names), -1, true
 	header, err := s.rows.Read()
 	if err != nil {
@@ -113,6 +138,7 @@ func (s *table) findTime(name string, names []string) (int, error) {
 
 // next reads a row. A quote that is not closed would take all that follows with it, so it ends the file.
 func (s *table) next(e *element) error {
+	s.in.left = maxRow
 	row, err := s.rows.Read()
 	wrong, isWrong := errors.AsType[*csv.ParseError](err)
 	switch {
@@ -122,10 +148,13 @@ func (s *table) next(e *element) error {
 		e.line = wrong.Line
 		e.refuse("%v", wrong.Err)
 		return nil
+	case errors.Is(err, errLongRow):
+		return fmt.Errorf("read %s: behind line %d: %w", s.path, s.line, err)
 	case err != nil:
 		return fmt.Errorf("read %s: %w", s.path, err)
 	}
 	e.line, _ = s.rows.FieldPos(0)
+	s.line = e.line
 	s.reading(row, e)
 	return nil
 }
