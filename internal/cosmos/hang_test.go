@@ -76,3 +76,30 @@ func TestSilentServiceEndsWithContext(t *testing.T) {
 		})
 	}
 }
+
+// A request whose caller waits for ever is given up once the service has been silent for a minute, as if its connection
+// were lost: a process that reads again and again does not stop for good.
+func TestSilentServiceIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &silent{hangs: func(*http.Request) bool { return true }}
+		s.answers.Store(true)
+		endpoints++
+		c, err := cosmos.New(cosmos.Config{Endpoint: fmt.Sprintf("http://silent-%d.invalid/", endpoints),
+			Credential: cosmos.FixedKey("a2V5"), Transport: s})
+		require.NoError(t, err)
+		defer c.Close()
+		scan := func() error {
+			_, err := c.Chunks().Scan(t.Context(), store.Scan{Key: key, Range: anytime}, func([]byte) error { return nil })
+			return err
+		}
+		require.NoError(t, scan())
+		s.answers.Store(false)
+		began := time.Now()
+		err = scan()
+		require.ErrorContains(t, err, "no answer within 1m5s")
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "its caller has time left")
+		require.Equal(t, 65*time.Second, time.Since(began))
+		s.answers.Store(true)
+		require.NoError(t, scan())
+	})
+}

@@ -138,7 +138,22 @@ func (a *attempted) isUnsure() bool {
 	return a.answer == nil || a.answer.Status != http.StatusGone && a.answer.Status != statusRetryWith
 }
 
+// maxSilence is how long an attempt waits for its answer. The service and its other SDKs give up sooner, so that the
+// answer is lost.
+const maxSilence = 65 * time.Second
+
+var errSilent = fmt.Errorf("no answer within %s", maxSilence)
+
+// bounded returns the context of one attempt. What a caller decides on again has the bound of the caller.
+func (to *call) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if to.changes == final {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, maxSilence)
+}
+
 func isLost(err error) bool {
 	var network net.Error
-	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return errors.Is(err, errSilent) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF)
 }

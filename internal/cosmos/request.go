@@ -116,8 +116,13 @@ func (c *Client) attempt(ctx context.Context, to call, gate *gate, send sender) 
 	a, began := attempted{az: c.az.Load()}, c.cfg.Now()
 	to.hidden = &hiddenCharges{}
 	var resp azcosmos.Response
-	if a.err = a.az.connect(ctx); a.err == nil {
-		resp, a.err = send(context.WithValue(to.prioritised(ctx), callKey{}, &to), a.az.Client)
+	bounded, end := to.bounded(ctx)
+	defer end()
+	if a.err = a.az.connect(bounded); a.err == nil {
+		resp, a.err = send(context.WithValue(to.prioritised(bounded), callKey{}, &to), a.az.Client)
+	}
+	if a.err != nil && ctx.Err() == nil && bounded.Err() != nil {
+		a.err = errSilent
 	}
 	a.answer, a.took = asError(a.err), c.cfg.Now().Sub(began)
 	shown := resp.RawResponse

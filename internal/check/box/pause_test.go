@@ -48,13 +48,16 @@ func (b *box) pause(a *actor, p pause) {
 	b.event("box", kind, a.name, time.Until(p.until).String())
 }
 
+// longestSilence is for how long a client of the store waits for an answer (rule R9).
+const longestSilence = 65 * time.Second
+
 // isPaused reports whether the process stands still.
 func (a *actor) isPaused() bool { return time.Now().Before(a.paused.until) && !a.paused.logAlone }
 
 // waits reports whether a call waits for the end of a pause.
 func (c *call) waits(now time.Time) bool {
 	p := c.actor.paused
-	if c.actor.b.events < c.slowUntil {
+	if c.actor.b.events < c.slowUntil && (c.isOrphan || now.Sub(c.since) < longestSilence) {
 		return true
 	}
 	return now.Before(p.until) && (!p.logAlone || c.toLog) || c.awaitsMonth(now) ||
