@@ -53,6 +53,8 @@ func TestTakeoverCostInCatalog(t *testing.T) {
 				Value: value}))
 		}
 		now = now.Add(2 * time.Second) // a reader sees what others have committed
+		_, err = dir.Refresh(t.Context())
+		require.NoError(t, err) // as the loop of a Directory does every two seconds
 		meter := &store.Meter{}
 		require.NoError(t, l.Step(store.WithMeter(t.Context(), meter)))
 		perDevice = append(perDevice, meter.Read().RUs/n)
