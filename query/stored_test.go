@@ -105,6 +105,30 @@ func (u *unasked) settle() {
 	require.Zero(u.t, u.answer(6*time.Minute))
 }
 
+// A question knows the rows of a chunk that a replica does not show yet, and has read the same range as another
+// question, which does not know them: that one asks the store.
+func TestRowsThatAnotherQuestionKnows(t *testing.T) {
+	u := newUnasked(t)
+	u.settle()
+	long, short := u.r, u.r
+	short.Range.From = noon.Add(-50 * time.Minute).UnixMilli() // heads are asked for no whole bins
+	u.r = short
+	u.answer(0)
+	u.r = long
+	row := u.row(-30 * time.Minute)
+	u.show([]querytest.Record{row})
+	require.Zero(t, u.answer(20*time.Minute))
+	u.w.Chunk(row)
+	docs := u.w.Store.Documents()
+	last, err := chunk.Parse(docs[len(docs)-1].Doc)
+	require.NoError(t, err)
+	u.lost = last.Header.ID
+	require.Positive(t, u.answer(5*time.Minute), "half an hour is over")
+	u.show()
+	u.lost, u.r = chunk.ID{}, short
+	u.answer(time.Second)
+}
+
 // A chunk that no query has seen in heads is read exactly where it has rows in the range, both ends included.
 func TestTailsAtTheEndsOfARange(t *testing.T) {
 	from, to := -2*time.Hour, time.Duration(0)

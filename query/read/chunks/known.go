@@ -118,9 +118,12 @@ func (q *Query) Stands(t plan.Target, r telemetry.Range) bool {
 // stands reports whether a known range of a target has all of r, and the store need not be asked (rule R8).
 func (q *Query) stands(k *known, t plan.Target, r telemetry.Range) bool {
 	return k.isKnown(q.r.cfg.Now(), q.r.cfg.RoomAge) && contains(k.r, r) && heads.ExpiresLate(k.expires, k.date) &&
-		q.Heads.Stored.Stands(k.note.Load(), r, func(l *heads.Later) bool {
-			return (t.Device == "" || t.Device == l.Device) && q.View.Tenant.Placement.Holds(t.Key, l.Device, l.Day)
-		})
+		q.Heads.Stored.Stands(k.note.Load(), r, func(l *heads.Later) bool { return q.isOf(t, l) })
+}
+
+// isOf reports whether a target has the chain of a later tail.
+func (q *Query) isOf(t plan.Target, l *heads.Later) bool {
+	return (t.Device == "" || t.Device == l.Device) && q.View.Tenant.Placement.Holds(t.Key, l.Device, l.Day)
 }
 
 // load reads all of r and of a known range, which may be empty. The caller has the turn.
@@ -167,6 +170,9 @@ func (q *Query) load(ctx context.Context, before *known, t plan.Target, r teleme
 	}
 	q.r.documents.WithLabelValues("miss").Add(float64(len(found)))
 	next.put(before, found, !isKnown)
+	note = q.Heads.Stored.BeforeUnread(note, func(l *heads.Later) bool {
+		return next.stored[chunkRef{l.Device, l.ID()}] == nil && q.isOf(t, l)
+	})
 	if isPart { // the rest is known as of an earlier load
 		next.asOf, next.load = before.asOf, before.load
 		return foundRange{known: next, paid: number}, nil

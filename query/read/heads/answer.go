@@ -325,7 +325,7 @@ func (a *Answer) EachKnownChunk(yield func(device string, id chunk.ID)) {
 	for _, c := range a.Stored.owners {
 		for _, l := range c.later {
 			if l.bins != nil {
-				yield(l.Device, chunk.ID{Day: l.Day, Stream: l.Stream, Partition: l.Partition, Number: l.Tail.Number})
+				yield(l.Device, l.ID())
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/binning/chunk"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 )
@@ -44,6 +45,11 @@ type Later struct {
 
 // laterBytes is the memory of a later tail without the rows of its bins.
 const laterBytes = 192
+
+// ID returns the id of the chunk that is the tail.
+func (l *Later) ID() chunk.ID {
+	return chunk.ID{Day: l.Day, Stream: l.Stream, Partition: l.Partition, Number: l.Tail.Number}
+}
 
 // isExplained reports whether the chunks need not be read for a range: they have no rows there, or their rows are
 // known.

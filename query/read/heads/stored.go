@@ -105,6 +105,21 @@ func (s *Stored) Note(before *Note, isLonger bool) Note {
 	return n
 }
 
+// BeforeUnread returns a note as of before the first chunk that is known by its rows alone, and that the store did not
+// answer: questions that do not know these rows must ask the store again.
+func (s *Stored) BeforeUnread(n Note, isUnread func(*Later) bool) Note {
+	for owner, c := range s.owners {
+		for _, l := range c.later {
+			if l.bins != nil && l.count <= n.heads[owner] && isUnread(l) {
+				n.heads = maps.Clone(n.heads)
+				n.heads[owner] = l.count - 1
+				break
+			}
+		}
+	}
+	return n
+}
+
 // Earlier returns the earlier of two times; zero is no time.
 func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
