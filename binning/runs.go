@@ -15,7 +15,7 @@ func (r *Rows) Run(i, j int, only []string) chunk.Run { return r.run(i, j, &runS
 
 // runScratch is memory of a run that is done with before the next one is made.
 type runScratch struct {
-	// metrics are those of which the run has columns, nil for all.
+	// metrics names the metrics that have columns in the run; nil stands for all metrics.
 	metrics []string
 
 	numbers []int64

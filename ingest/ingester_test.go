@@ -339,8 +339,8 @@ func TestReadingsOfARecreatedTopicAreStored(t *testing.T) {
 	eventually(t, "both are stored", func() bool { return maps.Equal(r.want, r.Stored()) })
 }
 
-// A record is refused of a topic that is made anew before the dead letter is acknowledged, while no bin is open: it is
-// in no log any more, and the dead letter is published all the same.
+// An ingester refuses a record. Before Kafka acknowledges the dead letter the topic is made anew, and no bin is open:
+// the ingester still publishes the dead letter.
 func TestDeadLettersOfARecreatedTopicArePublished(t *testing.T) {
 	r := newRig(t, 1)
 	letters := &heldLetters{}

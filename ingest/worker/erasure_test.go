@@ -113,7 +113,8 @@ func TestForgottenDeviceStaysForgotten(t *testing.T) {
 // The catalog forgets what a process writes within a minute of an order that it does not know. Where its orders are
 // old, or an order has no positions yet, it writes nothing of the device.
 func TestEntryOfADeviceThatIsBeingErased(t *testing.T) {
-	for _, isKnown := range []bool{false, true} { // that the order is announced
+	// isKnown: the process knows that the order is announced.
+	for _, isKnown := range []bool{false, true} {
 		w, ctx := newWorld(t, nil), t.Context()
 		l := w.worker(nil)
 		require.NoError(t, l.Take(ctx, one(0, "d")))

@@ -169,8 +169,8 @@ type LoadingTimes struct {
 	last journal.Link // the last record
 }
 
-// BeginTimes begins to load times. It applies the orders of erasure of a snapshot first: those that were given
-// meanwhile would take away what was stored since.
+// BeginTimes applies the orders of erasure of a snapshot, and begins to load times. An order that was applied after the
+// load would take away times of rows that were stored behind the order.
 func (w *Worker) BeginTimes(snapshot *control.Snapshot) *LoadingTimes {
 	w.erasing.apply(snapshot)
 	return &LoadingTimes{w: w}

@@ -221,25 +221,15 @@ func TestTimesOfAnotherOwnerAfterResume(t *testing.T) {
 	w := withJournal(newWorld(t, comeAndGo(5, 120)))
 	w.hold, w.seldom = 20*time.Second, true
 	ctx := t.Context()
-	read := func(l *ingest.Local, to int64) {
-		for l.Position() < to {
-			require.NoError(t, l.Take(ctx, w.log[l.Position()]))
-		}
-		for range 4 {
-			w.now = w.now.Add(20 * time.Second)
-			require.NoError(t, l.Step(ctx))
-			w.commitFloor(l)
-		}
-	}
 	a := w.worker(w.settings)
-	read(a, 40)
+	w.readAndSettle(a, 40)
 	b := w.worker(w.settings)
-	read(b, 80)
+	w.readAndSettle(b, 80)
 	require.NoError(t, a.LoadTimes(ctx, w.meta, w.blocks))
 	a.Resume(worker.Assignment{Stream: 1, Position: w.commit, LogEnd: int64(len(w.log))})
-	read(a, 120)
+	w.readAndSettle(a, 120)
 	for range 10 { // until nothing that the first process had before counts any more
-		read(a, 120)
+		w.readAndSettle(a, 120)
 	}
 	w.checkTimes(a)
 	c := w.worker(w.settings)
@@ -255,20 +245,10 @@ func TestTimesOfAnotherOwnerBeforeTheNextAppend(t *testing.T) {
 	w := withJournal(newWorld(t, comeAndGo(5, 120)))
 	w.hold, w.seldom = 20*time.Second, true
 	ctx := t.Context()
-	read := func(l *ingest.Local, to int64) {
-		for l.Position() < to {
-			require.NoError(t, l.Take(ctx, w.log[l.Position()]))
-		}
-		for range 4 {
-			w.now = w.now.Add(20 * time.Second)
-			require.NoError(t, l.Step(ctx))
-			w.commitFloor(l)
-		}
-	}
 	a := w.worker(w.settings)
-	read(a, 40)
+	w.readAndSettle(a, 40)
 	b := w.worker(w.settings)
-	read(b, 120)
+	w.readAndSettle(b, 120)
 	require.True(t, w.meta.Counts())
 	require.NoError(t, a.LoadTimes(ctx, w.meta, w.blocks))
 	a.Resume(worker.Assignment{Stream: 1, Position: w.commit, LogEnd: int64(len(w.log))})
@@ -439,5 +419,17 @@ func TestTimesOfAnErasedDevice(t *testing.T) {
 			require.NoError(t, l.Step(ctx))
 			require.Equal(t, latest, last())
 		}
+	}
+}
+
+// readAndSettle reads up to an offset, and lets a worker work for 80 seconds.
+func (w *world) readAndSettle(l *ingest.Local, to int64) {
+	for l.Position() < to {
+		require.NoError(w.t, l.Take(w.t.Context(), w.log[l.Position()]))
+	}
+	for range 4 {
+		w.now = w.now.Add(20 * time.Second)
+		require.NoError(w.t, l.Step(w.t.Context()))
+		w.commitFloor(l)
 	}
 }

@@ -38,10 +38,10 @@ type Copy struct {
 
 	version uint64 // changes with index
 
-	// Owned by the holder of reading, and not guarded by mu. anew is the index that takes the place of index once all
-	// pages are in it; nil while no read has to begin again.
+	// The holder of reading owns anew, pages and stored; mu does not guard them. anew replaces index once it has all
+	// pages. It is nil while no read has to begin again.
 	anew *catalog.Index
-	// pages holds the ids of the pages in anew, else in index.
+	// pages holds the ids of the pages that anew has, or that index has while anew is nil.
 	pages  map[string]bool
 	stored int64 // the newest second at which a page was stored, by the store's clock
 

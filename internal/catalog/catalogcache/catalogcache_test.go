@@ -40,7 +40,8 @@ func TestCopyWhileItIsReadAnew(t *testing.T) {
 			return nil
 		}
 		require.Equal(t, 3, devices(before), "before read %d", reads)
-		if reads++; reads == 3 { // of the page that forgets, and of one of three pages
+		// The first two reads answer the page that forgets and one of three other pages.
+		if reads++; reads == 3 {
 			return &storetest.Fault{Err: errors.New("busy")}
 		}
 		return nil

@@ -28,7 +28,8 @@ type actor struct {
 	isDead bool
 	paused pause
 	looked time.Time // the last list of orders of erasure
-	sets   *setting  // what its command sets of a retention, nil for nothing
+	// sets is the retention that the actor's command sets; nil for other actors.
+	sets *setting
 	// around is called before and after it asks where the log ends, nil for nothing.
 	around  func()
 	meter   store.Meter  // counts what reads of the store cost it

@@ -126,7 +126,7 @@ type box struct {
 	timesLost bool
 	lostBy    *actor
 	marks     []journal.Nonce
-	// catalogued counts the changes of the catalog, of which indexes are what was read.
+	// catalogued counts the changes of the catalog. indexes holds, by tenant, what was read of the catalog at a count.
 	catalogued int
 	indexes    map[string]index
 	commits    *actor // the one that has committed last
