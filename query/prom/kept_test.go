@@ -248,6 +248,9 @@ func (g *growing) panels() (out []panel) {
 	return out
 }
 
+// shownWarnings is how many warnings an answer shows at most; Prometheus' engine picks them by chance.
+const shownWarnings = 10
+
 // Answers that are kept and continued are what a querier answers that keeps nothing, in all bits.
 func TestKeptAnswersEqualColdAnswers(t *testing.T) {
 	seed := *randomSeed
@@ -283,7 +286,9 @@ func TestKeptAnswersEqualColdAnswers(t *testing.T) {
 			for range 1 + c.IntN(2) {
 				got := g.warm.ask(t, path, parameters...)
 				require.True(t, bytes.Equal(want.Data, got.Data), "%s\n%s\n%s", parameters, want.Data, got.Data)
-				require.ElementsMatch(t, want.Warnings, got.Warnings, "%s", parameters)
+				if len(want.Warnings) <= shownWarnings {
+					require.ElementsMatch(t, want.Warnings, got.Warnings, "%s", parameters)
+				}
 				require.ElementsMatch(t, want.Infos, got.Infos, "%s", parameters)
 				require.Equal(t, want.Error, got.Error, "%s", parameters)
 			}

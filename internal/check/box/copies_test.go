@@ -239,6 +239,7 @@ func (b *box) copyUnderOrders(name string) {
 		}
 		b.await("what was published meanwhile is stored", b.allCommitted)
 	}
+	b.await("no order of the target is open", west.oracle.ordersDecided)
 	for _, a := range west.operating.sweepers {
 		b.die(a)
 	}

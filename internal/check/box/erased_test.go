@@ -162,6 +162,18 @@ func (o *oracle) erasuresEnded() bool {
 	return true
 }
 
+// ordersDecided reports whether each order is void, or acknowledged.
+func (o *oracle) ordersDecided() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, x := range o.orders {
+		if !x.isVoid && x.acknowledged.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
 // keptReadings returns how many readings must be stored. The caller holds mu.
 func (o *oracle) keptReadings() (n int) {
 	for _, a := range o.accepted {

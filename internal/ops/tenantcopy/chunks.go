@@ -41,10 +41,10 @@ func (c *Copier) pass(ctx context.Context, v facts) error {
 	r.Chains, r.Chunks, r.Erased, r.Rows, r.Through, r.OnlyTo, r.Expiring, r.Different = 0, 0, 0, 0, 0, 0, 0, nil
 	c.mu.Unlock()
 	sums := [2][]string{}
-	for _, part := range c.parts(v) {
-		err := c.persist(ctx, func(ctx context.Context) error { return c.part(ctx, part, &sums) })
+	for _, r := range c.ranges(v) {
+		err := c.persist(ctx, func(ctx context.Context) error { return c.part(ctx, part{r, c.cfg.Device}, &sums) })
 		if err != nil {
-			return fmt.Errorf("copy %s of %s: %w", telemetry.DayOf(part.From), c.cfg.Tenant, err)
+			return fmt.Errorf("copy %s of %s: %w", telemetry.DayOf(r.From), c.cfg.Tenant, err)
 		}
 		c.cfg.Progress(c.snapshot())
 	}
@@ -74,21 +74,14 @@ type part struct {
 	device string // empty: all
 }
 
-// parts returns what is copied one after the other: the times of the source's containers, day by day for a whole
-// tenant, which may have many devices.
-func (c *Copier) parts(v facts) (out []part) {
-	for _, r := range c.ranges(v) {
-		out = append(out, part{r, c.cfg.Device})
-	}
-	return out
-}
-
 func compareRange(a, b telemetry.Range) int { return cmp.Compare(a.From, b.From) }
 
 func comparePart(a, b part) int {
 	return cmp.Or(compareRange(a.Range, b.Range), cmp.Compare(a.device, b.device))
 }
 
+// ranges returns what is copied one after the other: the times of the source's containers, day by day for a whole
+// tenant, which may have many devices.
 func (c *Copier) ranges(v facts) (out []telemetry.Range) {
 	days := make(map[telemetry.Range]bool) // two containers may be of one time
 	for _, container := range v.from.ContainersOf(c.cfg.Tenant, c.cfg.Days) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -259,11 +258,4 @@ func (c *Copier) orders(v facts) string {
 		}
 	}
 	return fmt.Sprint(ids)
-}
-
-// isPending reports whether an order is announced on either side.
-func (c *Copier) isPending(v facts) bool {
-	isOpen := func(o *erasure.Order) bool { return !o.IsAcknowledged() }
-	return slices.ContainsFunc(v.from.Erasures(c.cfg.Tenant), isOpen) ||
-		slices.ContainsFunc(v.to.Erasures(c.cfg.Tenant), isOpen)
 }

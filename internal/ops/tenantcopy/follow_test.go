@@ -70,3 +70,27 @@ func TestCopyFollows(t *testing.T) {
 		equal()
 	})
 }
+
+// A copy waits for an order of the target that is announced, reads no chunk meanwhile, and ends when the order is void.
+func TestCopyWaitsForAnAnnouncedOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		orders := erasure.NewOrders(p.to.Documents, p.now)
+		o, err := orders.Announce(t.Context(), erasure.Order{Tenant: "acme", Device: "m9", To: erasure.EveryDay, By: "test"})
+		require.NoError(t, err)
+		var asked atomic.Int64
+		p.to.Store.Fault = func(storetest.Op) *storetest.Fault { asked.Add(1); return nil }
+		ended := make(chan tenantcopy.Result)
+		p.wait(10 * time.Minute)
+		go func() { ended <- p.copy(p.config()) }()
+		time.Sleep(6 * time.Minute)
+		synctest.Wait()
+		before := asked.Load()
+		time.Sleep(time.Hour)
+		require.Equal(t, before, asked.Load())
+		isVoid, err := orders.Void(t.Context(), o.ID)
+		require.NoError(t, err)
+		require.True(t, isVoid)
+		p.requireEqual(<-ended)
+	})
+}

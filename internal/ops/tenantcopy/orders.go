@@ -42,10 +42,8 @@ func (c *Copier) look(ctx context.Context, anew bool) (v facts, err error) {
 		if v.to, err = c.cfg.To.Directory.Refresh(ctx); err != nil {
 			return err
 		}
-		for _, side := range []Side{c.cfg.From, c.cfg.To} {
-			if err := side.Directory.CheckClock(); err != nil {
-				return fmt.Errorf("%w: %w", errFinal, err)
-			}
+		if err := errors.Join(c.cfg.From.Directory.CheckClock(), c.cfg.To.Directory.CheckClock()); err != nil {
+			return fmt.Errorf("%w: %w", errFinal, err)
 		}
 		return c.sendOrders(ctx, &v)
 	})
@@ -63,6 +61,23 @@ func (c *Copier) look(ctx context.Context, anew bool) (v facts, err error) {
 	c.facts = v
 	c.mu.Unlock()
 	return v, nil
+}
+
+// settled returns the control documents of both sides when neither has an order that is announced alone: its operator
+// acknowledges the order soon, or a sweep of that side makes the order of a dead one void.
+func (c *Copier) settled(ctx context.Context) (facts, error) {
+	for {
+		v, err := c.look(ctx, true)
+		all := slices.Concat(v.from.Erasures(c.cfg.Tenant), v.to.Erasures(c.cfg.Tenant))
+		open := slices.IndexFunc(all, func(o *erasure.Order) bool { return !o.IsAcknowledged() })
+		if err != nil || open < 0 {
+			return v, err
+		}
+		c.cfg.Logger.Info("the copy waits for an order that is announced", "tenant", c.cfg.Tenant, "erasure", all[open].ID)
+		if err := retry.Pause(ctx, freshFor); err != nil {
+			return v, err
+		}
+	}
 }
 
 // sendOrders stores at the target the orders of the source that it lacks.

@@ -49,8 +49,8 @@ func (c *Copier) run(ctx context.Context, settles bool) (Result, error) {
 				return c.result, err
 			}
 		}
-		after, err := c.look(ctx, true)
-		if err != nil || !isLate && c.orders(before) == c.orders(after) && !c.isPending(after) {
+		after, err := c.settled(ctx)
+		if err != nil || !isLate && c.orders(before) == c.orders(after) {
 			return c.result, err
 		}
 		c.cfg.Logger.Info("orders or older chunks have come: the copy is compared once more", "tenant", c.cfg.Tenant)
