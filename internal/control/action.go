@@ -83,8 +83,11 @@ type StartedAction struct {
 	stored string // the outcome that is stored
 }
 
-// Begin stores that an action begins.
+// Begin stores that an action begins. Without Actions nothing is stored.
 func (s *Actions) Begin(ctx context.Context, a Action) (*StartedAction, error) {
+	if s == nil {
+		return &StartedAction{action: a}, nil
+	}
 	a.At, a.Who, a.Outcome = s.now().UTC(), s.who, OutcomeBegun
 	a.ID = fmt.Sprintf("%013d.%s", a.At.UnixMilli(), rand.Text()[:10])
 	b := &StartedAction{by: s, action: a, stored: OutcomeBegun}
@@ -105,7 +108,7 @@ func (b *StartedAction) End(ctx context.Context, failed error) error {
 	if failed != nil {
 		b.action.Outcome = failed.Error()
 	}
-	if b.action.Outcome == b.stored {
+	if b.by == nil || b.action.Outcome == b.stored {
 		return nil
 	}
 	a := b.action

@@ -123,23 +123,29 @@ func (d *Directory) AskMonthFor(ctx context.Context, container, tenant string) e
 	if d.mayWrite(container) {
 		return nil
 	}
-	refused := false
-	err := d.setMonth(ctx, container, func(m Month, found bool) (Month, bool) {
-		if found && m.State != MonthDropped {
-			return m, false
+	for isAsked := false; !isAsked; { // until the snapshot shows it
+		err := store.Contend(ctx, func() error {
+			v, err := d.Refresh(ctx)
+			if err != nil {
+				return err
+			}
+			m, found := v.months[container]
+			now := d.cfg.Now().UTC()
+			switch isAsked = found && m.State != MonthDropped; {
+			case m.State == monthDamaged:
+				return fmt.Errorf("%s document %q is damaged", KindMonth, container)
+			case isAsked:
+				return nil
+			case tenant != "" && !v.MayAsk(tenant, now):
+				return ErrMonthLimit
+			}
+			_, err = store.Put(ctx, d.cfg.Documents, Month{Container: container, State: MonthAsked, Asked: now, Since: now,
+				By: tenant, Dropped: m.Dropped, etag: m.etag}.document())
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("request container %s: %w", container, err)
 		}
-		now := d.cfg.Now().UTC()
-		if refused = tenant != "" && !d.Snapshot().MayAsk(tenant, now); refused {
-			return m, false
-		}
-		return Month{Container: container, State: MonthAsked, Asked: now, Since: now, By: tenant, Dropped: m.Dropped,
-			etag: m.etag}, true
-	})
-	if err == nil && refused {
-		err = ErrMonthLimit
-	}
-	if err != nil {
-		return fmt.Errorf("request container %s: %w", container, err)
 	}
 	return nil
 }
@@ -203,33 +209,6 @@ func (d *Directory) CheckUnchanged(ctx context.Context, m Month) error {
 	}
 	if err != nil {
 		return fmt.Errorf("is container %s still %s: %w", m.Container, m.State, err)
-	}
-	return nil
-}
-
-// setMonth stores what change makes of a month, and reads until the snapshot shows it. change returns
-// false when there is nothing to store.
-func (d *Directory) setMonth(ctx context.Context, container string,
-	change func(m Month, found bool) (Month, bool)) error {
-	for changed := true; changed; {
-		err := store.Contend(ctx, func() error {
-			v, err := d.Refresh(ctx)
-			if err != nil {
-				return err
-			}
-			var m Month
-			old, found := v.months[container]
-			if old.State == monthDamaged {
-				return fmt.Errorf("%s document %q is damaged", KindMonth, container)
-			}
-			if m, changed = change(old, found); changed {
-				_, err = store.Put(ctx, d.cfg.Documents, m.document())
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -70,11 +70,7 @@ func (d *Directory) AddEpoch(ctx context.Context, name string, e sharding.Epoch)
 		return fmt.Errorf("epoch of tenant %s from %s: that day begins at %s, less than %s after now, %s",
 			name, e.From, start.Format(time.RFC3339), d.cfg.Lead, now.Format(time.RFC3339))
 	}
-	// The lead counts from the moment the epoch can be read: a create that takes longer than the margin
-	// allows for must not succeed late.
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.Margin/3)
-	defer cancel()
-	if _, err := d.cfg.Documents.Create(ctx, tenant.EpochDocument(name, e, now)); err != nil {
+	if err := d.createSoon(ctx, tenant.EpochDocument(name, e, now)); err != nil {
 		return fmt.Errorf("epoch of tenant %s from %s: %w", name, e.From, err)
 	}
 	d.cfg.Logger.Info("epoch added", "tenant", name, "from", e.From, "slots", len(e.Slots), "dedicated", e.Dedicated)
@@ -155,7 +151,8 @@ func (d *Directory) SetPeriod(ctx context.Context, like sharding.PeriodEpoch) er
 		if err := d.cfg.Check(); err != nil {
 			return fmt.Errorf("set the period of containers: %w", err)
 		}
-		if err := d.addPeriod(ctx, e, now); err != nil && !errors.Is(err, store.ErrExists) {
+		err := d.createSoon(ctx, tenant.PeriodDocument(e, now))
+		if err != nil && !errors.Is(err, store.ErrExists) {
 			return fmt.Errorf("set the period of containers to %s from %s: %w", e.Period, e.From, err)
 		}
 		// A period that another process has stored counts as soon as this one can read it.
@@ -166,13 +163,11 @@ func (d *Directory) SetPeriod(ctx context.Context, like sharding.PeriodEpoch) er
 	return err
 }
 
-// addPeriod creates the document of a period. The lead counts from the moment it can be read, as that of an epoch does.
-func (d *Directory) addPeriod(ctx context.Context, e sharding.PeriodEpoch, now time.Time) error {
+// createSoon creates an epoch or a period. Its lead counts from the moment it can be read: a create that takes longer
+// than the margin allows for must not succeed late.
+func (d *Directory) createSoon(ctx context.Context, doc store.Document) error {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Margin/3)
 	defer cancel()
-	_, err := d.cfg.Documents.Create(ctx, tenant.PeriodDocument(e, now))
-	if err == nil {
-		d.cfg.Logger.Info("period of containers added", "from", e.From, "period", e.Period, "shared", e.Shared)
-	}
+	_, err := d.cfg.Documents.Create(ctx, doc)
 	return err
 }

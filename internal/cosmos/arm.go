@@ -123,9 +123,15 @@ type armAutoscale struct {
 	Max int `json:"maxThroughput"`
 }
 
+// armTime bounds a request and its operation: one that is never answered holds up no round for good. An operation that
+// goes on is found by the next round.
+const armTime = 5 * time.Minute
+
 // do sends a request for the database, or for a path below it, waits until its operation has ended, and decodes the
 // answer. body and into may be nil. needs is the action that the identity must have.
 func (a *ARM) do(ctx context.Context, method, path string, needs action, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, armTime)
+	defer cancel()
 	at := runtime.JoinPaths(a.client.Endpoint(), "subscriptions", url.PathEscape(a.cfg.Subscription), "resourceGroups",
 		url.PathEscape(a.cfg.ResourceGroup), "providers/Microsoft.DocumentDB/databaseAccounts",
 		url.PathEscape(a.cfg.Account), "sqlDatabases", store.Database, path)

@@ -23,34 +23,31 @@ type documents struct {
 
 // Create fails with store.ErrExists if there is one of that kind and id; it returns the ETag.
 func (d *documents) Create(ctx context.Context, doc store.Document) (string, error) {
+	return d.write(ctx, "create", doc, creating)
+}
+
+func (d *documents) write(ctx context.Context, operation string, doc store.Document,
+	request func(body []byte) itemRequest) (etag string, err error) {
 	body, err := d.withIdentity(doc)
 	if err != nil {
 		return "", err
 	}
-	resp, _, err := d.c.put(ctx, d.to("create", doc.Kind), creating(body))
+	resp, _, err := d.c.put(ctx, d.to(operation, doc.Kind), request(body))
 	switch {
 	case is(err, http.StatusConflict):
-		return "", fmt.Errorf("create %s document %s: %w", doc.Kind, doc.ID, store.ErrExists)
-	case err != nil:
-		return "", fmt.Errorf("create %s document %s: %w", doc.Kind, doc.ID, err)
+		err = store.ErrExists
+	case doc.ETag != "" && (is(err, http.StatusPreconditionFailed) || is(err, http.StatusNotFound)):
+		err = store.ErrChanged
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s %s document %s: %w", operation, doc.Kind, doc.ID, err)
 	}
 	return string(resp.ETag), nil
 }
 
 // Replace fails with store.ErrChanged if it is not the one of doc's ETag any more; it returns the new one.
 func (d *documents) Replace(ctx context.Context, doc store.Document) (string, error) {
-	body, err := d.withIdentity(doc)
-	if err != nil {
-		return "", err
-	}
-	resp, _, err := d.c.put(ctx, d.to("replace", doc.Kind), replacing(doc.ID, doc.ETag, body))
-	switch {
-	case is(err, http.StatusPreconditionFailed), is(err, http.StatusNotFound):
-		return "", fmt.Errorf("replace %s document %s: %w", doc.Kind, doc.ID, store.ErrChanged)
-	case err != nil:
-		return "", fmt.Errorf("replace %s document %s: %w", doc.Kind, doc.ID, err)
-	}
-	return string(resp.ETag), nil
+	return d.write(ctx, "replace", doc, func(body []byte) itemRequest { return replacing(doc.ID, doc.ETag, body) })
 }
 
 // Read reports false if the document does not exist.

@@ -14,6 +14,7 @@ import (
 	"binnacle/internal/cosmos"
 	"binnacle/internal/store"
 
+	azfake "github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
 	"github.com/stretchr/testify/require"
 )
 
@@ -101,5 +102,18 @@ func TestSilentServiceIsGivenUp(t *testing.T) {
 		require.Equal(t, 65*time.Second, time.Since(began))
 		s.answers.Store(true)
 		require.NoError(t, scan())
+	})
+}
+
+// A request to Azure Resource Manager whose caller waits for ever is given up, as is the operation that it begins.
+func TestSilentManagerIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, err := cosmos.NewARM(cosmos.ARMConfig{Subscription: "sub", ResourceGroup: "rg", Account: "acct",
+			Token: &azfake.TokenCredential{}, Transport: &silent{hangs: func(*http.Request) bool { return true }}})
+		require.NoError(t, err)
+		began := time.Now()
+		_, err = a.List(t.Context())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 5*time.Minute, time.Since(began))
 	})
 }

@@ -16,9 +16,6 @@ func (p *Provisioner) apply(ctx context.Context, s *Step) error {
 	if s.Action == None {
 		return nil
 	}
-	if p.cfg.Actions == nil {
-		return p.change(ctx, s)
-	}
 	key := fmt.Sprint(s.Action, " ", s.Container, " ", s.Wanted)
 	begun := p.started[key]
 	if begun == nil {

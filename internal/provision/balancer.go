@@ -67,11 +67,8 @@ func (b *Balancer) Round(ctx context.Context) error {
 	if since < b.cfg.From || now.After(start.Add(-b.cfg.Lead)) {
 		return nil // it is too early, or the epochs would be known too late
 	}
-	if b.cfg.Lease != nil {
-		held, err := b.cfg.Lease.Take(ctx, LeaseName, leaseLength)
-		if err != nil || !held {
-			return err
-		}
+	if held, err := b.cfg.Lease.Take(ctx, LeaseName, leaseLength); err != nil || !held {
+		return err
 	}
 	v, err := b.cfg.Epochs.Refresh(ctx)
 	if err != nil {
@@ -161,9 +158,6 @@ func (b *Balancer) add(ctx context.Context, c sharding.EpochChange) error {
 			return nil
 		}
 		return err
-	}
-	if b.cfg.Actions == nil {
-		return add(nil)
 	}
 	return b.cfg.Actions.Do(ctx, control.Action{Verb: "epoch add", Object: c.Epoch.From.String(),
 		Tenant: c.Tenant, Detail: map[string]string{

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"binnacle/internal/charges/ru"
@@ -329,4 +330,41 @@ func TestFollowingOutlivesItsProcess(t *testing.T) {
 	now = at("2026-11-20 13:55")
 	require.Equal(t, 4200, once(0), "the hour has not ended")
 	require.Equal(t, 400, once(5*time.Minute), "the next round would be in the next hour")
+}
+
+// used is the load of containers that take so many RU/s.
+type used struct{ rus float64 }
+
+func (l *used) Of(_ context.Context, names []string, _ time.Time) (map[string]provision.Load, error) {
+	out := make(map[string]provision.Load)
+	for _, name := range names {
+		out[name] = provision.Load{RUs: minutes(120, l.rus), Throttled: make([]int64, 120), Most: 10_000}
+	}
+	return out, nil
+}
+
+func (*used) OfTenant(string, string, time.Time) provision.Load { return provision.Load{} }
+
+// A process that comes back to the lease counts each change once, its own as those of others.
+func TestOwnChangesCountOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const hot = "chunks-2000-01"
+		load := &used{3900}
+		b := newBench(t, time.Now, func(pc *provision.Config, dc *control.DirectoryConfig) {
+			follow := provision.DefaultFollow()
+			pc.Policy.Follow, pc.Policy.MaxChanges, pc.Loads = &follow, 2, load
+			pc.Actions = control.NewActions(dc.Documents, "a", slog.New(slog.DiscardHandler), dc.Now)
+			pc.Lease = control.NewLeases(dc.Documents, "a", time.Now)
+		})
+		b.containers[hot] = seen(hot, 2000)
+		require.NoError(t, b.directory.AskMonth(t.Context(), hot))
+		for _, want := range []int{4200, 5300} {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			require.NoError(t, b.Run(ctx))
+			cancel()
+			require.Equal(t, want, b.rus()[hot])
+			load.rus = 5000
+			time.Sleep(3 * time.Minute)
+		}
+	})
 }

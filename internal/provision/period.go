@@ -122,9 +122,6 @@ func (p *Provisioner) SetPeriod(ctx context.Context) error {
 	if err != nil || !ok {
 		return err
 	}
-	if p.cfg.Actions == nil {
-		return p.cfg.Directory.SetPeriod(ctx, e)
-	}
 	return p.cfg.Actions.Do(ctx, control.Action{Verb: "period set", Object: e.From.String(),
 		Detail: map[string]string{"period": string(e.Period), "shared": strconv.FormatBool(e.Shared)},
 	}, func(*control.Action) error { return p.cfg.Directory.SetPeriod(ctx, e) })

@@ -7,12 +7,11 @@
 package provision
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"time"
 
 	"binnacle/internal/charges/ru"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 )
@@ -84,28 +83,22 @@ func DevPolicy() Policy {
 
 // Validate reports every fault of the throughput that flags set.
 func (p Policy) Validate() error {
-	var faults []error
+	var faults settings.Faults
 	step, least := int(ru.Step(false)), int(ru.Floor(0, 0, false))
 	for _, t := range []struct {
 		tier Tier
 		rus  int
 	}{{Next, p.NextRUs}, {Hot, p.HotRUs}, {Warm, p.WarmRUs}, {Cold, p.ColdRUs}} {
-		if t.rus < least || t.rus%step != 0 {
-			faults = append(faults, fmt.Errorf("%d RU/s of tier %s: at least %d in steps of %d", t.rus, t.tier, least, step))
-		}
+		faults.Check(t.rus >= least && t.rus%step == 0, "%d RU/s of tier %s: at least %d in steps of %d", t.rus, t.tier,
+			least, step)
 	}
-	if least := int(ru.Floor(0, 0, true)); p.RollupsRUs != 0 &&
-		(p.RollupsRUs < least || p.RollupsRUs%int(ru.Step(true)) != 0) {
-		faults = append(faults, fmt.Errorf("%d RU/s for rollups: at least %d in steps of %d, or none", p.RollupsRUs, least,
-			int(ru.Step(true))))
-	}
-	if p.MaxRUs < 0 {
-		faults = append(faults, fmt.Errorf("%d RU/s at most for all containers: must not be negative", p.MaxRUs))
-	}
-	if p.SharedRUs < least || p.SharedRUs%step != 0 {
-		faults = append(faults, fmt.Errorf("%d RU/s to share: at least %d in steps of %d", p.SharedRUs, least, step))
-	}
-	return errors.Join(faults...)
+	ofRollups, steps := int(ru.Floor(0, 0, true)), int(ru.Step(true))
+	faults.Check(p.RollupsRUs == 0 || p.RollupsRUs >= ofRollups && p.RollupsRUs%steps == 0,
+		"%d RU/s for rollups: at least %d in steps of %d, or none", p.RollupsRUs, ofRollups, steps)
+	faults.Check(p.MaxRUs >= 0, "%d RU/s at most for all containers: must not be negative", p.MaxRUs)
+	faults.Check(p.SharedRUs >= least && p.SharedRUs%step == 0, "%d RU/s to share: at least %d in steps of %d",
+		p.SharedRUs, least, step)
+	return faults.Err()
 }
 
 // Tier returns the tier of a container of a span at now, as far as age decides.

@@ -176,19 +176,12 @@ func (c Config) LargeBill(tenants []tenant.Tenant) (sum ru.Bill) {
 		sum = sum.Plus(ru.Price(Priced(s)))
 	}
 	for _, of := range c.spans(sharding.Month, tenants) {
-		sum = sum.Plus(ru.Price(ru.Priced{RUs: float64(c.Policy.rus(c.Policy.Tier(of, c.now()))), Container: true}))
+		sum = sum.Plus(ru.Price(ru.Priced{RUs: float64(c.Policy.rus(c.Policy.Tier(of, c.Now()))), Container: true}))
 		if c.Policy.RollupsRUs > 0 {
 			sum = sum.Plus(ru.Price(ru.Priced{RUs: float64(c.Policy.RollupsRUs), Autoscale: true, Container: true}))
 		}
 	}
 	return sum
-}
-
-func (c Config) now() time.Time {
-	if c.Now == nil {
-		return time.Now()
-	}
-	return c.Now()
 }
 
 // forEver is how long a container counts as kept of a tenant without a retention.
@@ -203,7 +196,7 @@ func (c Config) spans(period sharding.Period, tenants []tenant.Tenant) (all []sh
 		}
 		kept = max(kept, t.Retention)
 	}
-	today := telemetry.DayOf(c.now().UnixMilli())
+	today := telemetry.DayOf(c.Now().UnixMilli())
 	for of := period.Of(max(0, today-telemetry.Day(kept.Hours()/24))); of.First <= period.Of(today).End(); of = of.Next() {
 		all = append(all, of)
 	}

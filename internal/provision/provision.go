@@ -177,6 +177,12 @@ func (p *Provisioner) held(ctx context.Context) bool {
 	return held
 }
 
+// keeps reports whether a round goes on: it renews the lease after half of its length, and ends with it.
+func (p *Provisioner) keeps(ctx context.Context) bool {
+	since := p.cfg.Now().Sub(p.heldAt)
+	return p.heldAt.IsZero() || since < leaseLength/2 || since < leaseLength && p.held(ctx)
+}
+
 // leaseLength is how long another process waits for one that has died.
 const leaseLength = 2 * time.Minute
 
@@ -310,7 +316,9 @@ func (p *Provisioner) readActions(ctx context.Context, hot []string, now time.Ti
 		if done, err = p.cfg.Actions.List(ctx, begin); err != nil {
 			p.cfg.Logger.WarnContext(ctx, "changes of throughput before this process not read", "error", err)
 		}
-		p.hasReadActions = err == nil
+		if p.hasReadActions = err == nil; err == nil {
+			p.changed = nil // they have those of this process, too
+		}
 	}
 	for _, a := range done {
 		if a.Verb == verb(Scale) && a.Outcome == control.OutcomeDone {
@@ -344,6 +352,9 @@ func (p *Provisioner) Once(ctx context.Context) ([]Step, error) {
 	clear(p.served)
 	for i := range steps {
 		s := &steps[i]
+		if s.Waits == "" && !p.keeps(ctx) {
+			s.Waits = "the lease is over: the next round decides"
+		}
 		if s.Waits == "" {
 			err = p.apply(ctx, s)
 			p.metrics.step(*s, err)

@@ -460,3 +460,34 @@ func TestShorterRetentionDropsNothingBeforeItSays(t *testing.T) {
 	require.NotContains(t, b.rus(), "chunks-2026-09")
 	require.Contains(t, b.rus(), "chunks-2026-11")
 }
+
+// standing is an account at which a process stands still for three minutes in its first Create.
+type standing struct {
+	*account
+	made int
+}
+
+func (a *standing) Create(ctx context.Context, name string, t store.Throughput) error {
+	if a.made++; a.made == 1 {
+		time.Sleep(3 * time.Minute)
+	}
+	return a.account.Create(ctx, name, t)
+}
+
+// A process that stood still in its round does no more of what it has decided: another one has the lease by now.
+func TestRoundEndsWithItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a *standing
+		b := newBench(t, time.Now, func(pc *provision.Config, dc *control.DirectoryConfig) {
+			a = &standing{account: pc.Containers.(*account)}
+			pc.Containers, pc.Lease = a, control.NewLeases(dc.Documents, "a", time.Now)
+		})
+		require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-1999-12"))
+		for _, made := range []int{1, 2} {
+			ctx, cancel := context.WithTimeout(t.Context(), 190*time.Second)
+			require.NoError(t, b.Run(ctx))
+			cancel()
+			require.Equal(t, made, a.made)
+		}
+	})
+}

@@ -82,10 +82,8 @@ const sweepLease = "sweep"
 
 // Round deletes of all tenants what is due. What fails is tried again in the next round, from the day on that failed.
 func (s *Sweeper) Round(ctx context.Context) error {
-	if s.cfg.Lease != nil {
-		if held, err := s.cfg.Lease.Take(ctx, sweepLease, 2*s.cfg.Every); err != nil || !held {
-			return err
-		}
+	if held, err := s.cfg.Lease.Take(ctx, sweepLease, 2*s.cfg.Every); err != nil || !held {
+		return err
 	}
 	v, err := s.cfg.Snapshot(ctx)
 	if err != nil {
@@ -226,7 +224,7 @@ func (p *sweepPass) day(ctx context.Context, day telemetry.Day) (n int64, err er
 }
 
 func (p *sweepPass) begin(ctx context.Context) (err error) {
-	if p.cfg.Actions == nil || p.action != nil {
+	if p.action != nil {
 		return nil
 	}
 	p.action, err = p.cfg.Actions.Begin(ctx, control.Action{Verb: "retention sweep", Tenant: p.tenant.Name,

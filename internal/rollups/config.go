@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"binnacle/binning/rollup"
 	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/tenant"
 
@@ -37,7 +36,7 @@ type Config struct {
 
 	Hold time.Duration `name:"rollup-hold" help:"Longest time from the end of an hour until its chunks are stored: --hold of the ingesters. Default: that of this process, else 12h." placeholder:"DURATION"`
 	// Margin is by how much clocks of the service may differ or step back, and replicas lag (rule V3).
-	Margin    time.Duration `kong:"-"`
+	Margin    time.Duration `kong:"-" default:"5m"`
 	RUs       float64       `name:"rollup-budget" help:"Request units a second for making rollups, on average. 0 is no limit." default:"200"`
 	Every     time.Duration `name:"rollup-every" help:"Time between checks for hours that can be built." default:"1m"`
 	LateEvery time.Duration `name:"rollup-late-every" help:"Time between checks of yesterday for late chunks. A day that is N days old is checked N times less often." default:"10m"`
@@ -50,9 +49,9 @@ type Config struct {
 
 	// RebuildDevices is the number of devices, at least a quarter of all, from which their hours are rebuilt instead of
 	// corrected one by one, which costs more. The rebuild waits until no more late chunks come.
-	RebuildDevices int `kong:"-"`
+	RebuildDevices int `kong:"-" default:"16"`
 	// MaxBytes bounds the chunks that are held in memory at a time.
-	MaxBytes int64 `kong:"-"`
+	MaxBytes int64 `kong:"-" default:"256" type:"mib"`
 }
 
 // Lease keeps two writers from one key; *control.Leases is one.
@@ -60,57 +59,30 @@ type Lease interface {
 	Take(ctx context.Context, name string, length time.Duration) (held bool, err error)
 }
 
-// Defaults of what is not set.
-const (
-	defaultMargin         = 5 * time.Minute
-	defaultMaxBytes       = 256 << 20
-	defaultRebuildDevices = 16
-	// leaseLength is how long a round may take until another writer begins one.
-	leaseLength = 30 * time.Minute
-)
+// leaseLength is how long a round may take until another writer begins one.
+const leaseLength = 30 * time.Minute
 
 // Validate reports every fault of the settings.
 func (c Config) Validate() error {
-	var faults []error
-	for _, f := range []struct {
-		ok   bool
-		what string
-	}{
-		{c.Hold >= 0, fmt.Sprintf("--rollup-hold %s is negative", c.Hold)},
-		{c.RUs >= 0, fmt.Sprintf("--rollup-budget %g is negative", c.RUs)},
-		{c.Every >= 0 && c.LateEvery >= 0, "--rollup-every and --rollup-late-every are positive"},
-		{c.Days >= 0 && c.MaxMetrics >= 0, "--rollup-days and --rollup-metrics are not negative"},
-	} {
-		if !f.ok {
-			faults = append(faults, errors.New(f.what))
-		}
-	}
-	if c.Families != "" {
-		if _, err := rollup.ParseFamilies(c.Families); err != nil {
-			faults = append(faults, fmt.Errorf("--rollup-families %q: letters of LFSM in that order, L at least", c.Families))
-		}
-	}
-	return errors.Join(faults...)
+	var faults settings.Faults
+	faults.Check(c.Hold >= 0, "--rollup-hold %s is negative", c.Hold)
+	faults.Check(c.RUs >= 0, "--rollup-budget %g is negative", c.RUs)
+	faults.Check(c.Every >= 0 && c.LateEvery >= 0, "--rollup-every and --rollup-late-every are positive")
+	faults.Check(c.Days >= 0 && c.MaxMetrics >= 0, "--rollup-days and --rollup-metrics are not negative")
+	_, err := rollup.ParseFamilies(cmp.Or(c.Families, "L"))
+	faults.Check(err == nil, "--rollup-families %q: letters of LFSM in that order, L at least", c.Families)
+	return faults.Err()
 }
 
 func (c *Config) defaults() {
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Sleep == nil {
+	rus := c.RUs // 0 is no limit
+	settings.Defaults(c)
+	if c.RUs = rus; c.Sleep == nil {
 		c.Sleep = retry.Pause
 	}
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Name == nil {
 		c.Name = randomName
 	}
-	c.Margin = cmp.Or(max(c.Margin, 0), defaultMargin)
-	c.Every = cmp.Or(max(c.Every, 0), time.Minute)
-	c.LateEvery = cmp.Or(max(c.LateEvery, 0), 10*time.Minute)
-	c.Days = cmp.Or(max(c.Days, 0), 7)
-	c.MaxMetrics = cmp.Or(max(c.MaxMetrics, 0), 64)
-	c.RebuildDevices = cmp.Or(max(c.RebuildDevices, 0), defaultRebuildDevices)
-	c.MaxBytes = cmp.Or(max(c.MaxBytes, 0), defaultMaxBytes)
 	if c.Families == "" && hoursPerBlock(cmp.Or(c.Hold, 12*time.Hour)) < rollup.HoursOfDay {
 		c.Families = rollup.AllFamilies.String()
 	}

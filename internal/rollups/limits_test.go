@@ -1,12 +1,15 @@
 package rollups_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"binnacle/binning/chunk"
 	"binnacle/binning/rollup"
+	"binnacle/internal/erasure"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
@@ -188,4 +191,43 @@ func TestResetsAreBounded(t *testing.T) {
 	require.Equal(t, 2, rollups.Kept(half, half))
 	require.Zero(t, rollups.Kept(half, half, 1))
 	require.Zero(t, rollups.Kept(half, half, 1, 1))
+}
+
+// A maker that stands still after its look at the orders of erasure stores nothing before it has looked again (rule
+// E-R10).
+func TestNothingIsStoredLongAfterTheOrders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 25*time.Hour)
+		w.fleet(2, 10, "fuel", "odometer", "velocity")
+		w.now = w.now.Add(24 * time.Hour)
+		looks, stored, looked := 0, 0, time.Now()
+		writer := w.writer(func(c *rollups.Config) {
+			c.Erasures = func(context.Context, string) (erasure.List, error) {
+				looked = time.Now()
+				if looks++; looks < 12 && looks%3 == 0 {
+					time.Sleep(10 * time.Minute)
+				}
+				return nil, nil
+			}
+		})
+		w.rollups.Fault = func(op storetest.RollupOp) *storetest.Fault {
+			if op.Kind == storetest.CreateRollup {
+				stored++
+				require.Less(t, time.Since(looked), 4*time.Minute)
+			}
+			return nil
+		}
+		for _, target := range writer.TargetsOf(day) {
+			for n := 0; ; n++ { // a commit that failed is tried again
+				_, err := writer.Round(t.Context(), target)
+				if err == nil {
+					break
+				}
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Less(t, n, 5)
+			}
+		}
+		require.Positive(t, stored)
+		require.Greater(t, looks, 5)
+	})
 }

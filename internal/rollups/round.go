@@ -268,17 +268,14 @@ func (r *round) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.checkErasures(ctx); err != nil {
-		return err
-	}
 	key, id := r.rollupKey(rollup.ManifestKey), rollup.ManifestID(r.Day)
-	var receipt store.Receipt
-	r.commitSent = true
-	if r.etag == "" {
-		receipt, err = r.cfg.Rollups.CreateRollup(ctx, key, id, doc)
-	} else {
-		receipt, err = r.cfg.Rollups.ReplaceRollup(ctx, key, id, r.etag, doc)
-	}
+	receipt, err := r.store(ctx, func(ctx context.Context) (store.Receipt, error) {
+		r.commitSent = true
+		if r.etag == "" {
+			return r.cfg.Rollups.CreateRollup(ctx, key, id, doc)
+		}
+		return r.cfg.Rollups.ReplaceRollup(ctx, key, id, r.etag, doc)
+	})
 	r.WriteRUs += receipt.RUs
 	r.Bytes += len(doc)
 	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrChanged) {
@@ -343,6 +340,20 @@ func (r *round) discard(ctx context.Context) {
 	}
 }
 
+// storeTime is how long after a look at the orders a document may be stored: the lead of an erasure has room for it.
+const storeTime = 3 * time.Minute
+
+// store has a document stored, unless an order is against that (rule E-R10). A process that stood still since it looked
+// at the orders stores nothing.
+func (r *round) store(ctx context.Context, send func(context.Context) (store.Receipt, error)) (store.Receipt, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	if err := r.checkErasures(ctx); err != nil {
+		return store.Receipt{}, err
+	}
+	return send(ctx)
+}
+
 // checkErasures fails with errLost where rollups of the key and day may show what an order erases: from the end of its
 // sweep until they are cleared, and in a round that began before (rule E-R10).
 func (r *round) checkErasures(ctx context.Context) error {
@@ -375,17 +386,16 @@ func (r *round) create(ctx context.Context, second, id string, doc []byte) error
 	r.stored = append(r.stored, storedDocument{key, id}) // perhaps: the answer may get lost
 	pauses := retryPolicy.Begin()
 	for {
-		if err := r.checkErasures(ctx); err != nil {
-			return err
-		}
-		receipt, err := r.cfg.Rollups.CreateRollup(ctx, key, id, doc)
+		receipt, err := r.store(ctx, func(ctx context.Context) (store.Receipt, error) {
+			return r.cfg.Rollups.CreateRollup(ctx, key, id, doc)
+		})
 		r.WriteRUs += receipt.RUs
 		if err == nil || errors.Is(err, store.ErrExists) {
 			r.Documents++
 			r.Bytes += len(doc)
 			return r.pacer.Wait(ctx, receipt.RUs)
 		}
-		for _, final := range []error{store.ErrNoContainer, store.ErrRejected, store.ErrTooLarge, store.ErrDenied,
+		for _, final := range []error{errLost, store.ErrNoContainer, store.ErrRejected, store.ErrTooLarge, store.ErrDenied,
 			store.ErrKeyFull} {
 			if errors.Is(err, final) {
 				return err
