@@ -80,7 +80,7 @@ func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
 		pauses:   pausesFrom(cfg.RetryBackoff), register: cfg.Register, now: cfg.Now, metrics: m, log: cfg.Logger,
 		labels: labelCache{tenants: map[string]*cachedLabels{}},
 		devices: catalogcache.New(catalogcache.Config{
-			Catalog: stores.Catalog, Bytes: cfg.CatalogBytes, Now: cfg.Now}),
+			Catalog: stores.Catalog, Own: true, Bytes: cfg.CatalogBytes, Now: cfg.Now}),
 	}
 }
 
@@ -388,7 +388,7 @@ func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) er
 	if err := cmp.Or(checkAwaited(orders, news), checkErased(known, news, j)); err != nil {
 		return err
 	}
-	pages, err := catalog.Pages(news, updated)
+	pages, err := catalog.Pages(news, updated, "")
 	if err != nil {
 		return err
 	}
@@ -428,8 +428,8 @@ func checkErased(known *catalogcache.Copy, news []catalog.Entry, j *write.Catalo
 	orders := j.Snapshot.Erasures(j.Tenant)
 	known.Use(func(x *catalog.Index) {
 		for i := range news {
-			until, ok := x.ForgottenUntil(news[i].Device)
-			if all, whole := x.ForgottenUntil(""); whole { // all of the tenant
+			until, ok := x.ForgottenUntil(news[i].Device, "")
+			if all, whole := x.ForgottenUntil("", ""); whole { // all of the tenant
 				until, ok = max(until, all), true
 			}
 			if ok && orders.MayHave(news[i].Device, until, j.Snapshot.ReadAt) {

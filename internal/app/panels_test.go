@@ -140,7 +140,7 @@ func (p *panels) open(t *testing.T, account emulator.Config, change func(*cosmos
 		e.First, e.Last = p.first.Start(), p.day.End()-1
 		said = append(said, e)
 	}
-	pages, err := catalog.Pages(said, 1)
+	pages, err := catalog.Pages(said, 1, "")
 	require.NoError(t, err)
 	for _, page := range pages {
 		require.NoError(t, p.client.Catalog().Create(t.Context(), "acme", page.ID, page.Doc))

@@ -65,7 +65,7 @@ func BenchmarkMillion(b *testing.B) {
 		for b.Loop() {
 			pages = nil
 			for from := 0; from < len(million()); from += 4096 { // as an ingester writes them
-				more, err := catalog.Pages(million()[from:min(from+4096, len(million()))], 1795183200000)
+				more, err := catalog.Pages(million()[from:min(from+4096, len(million()))], 1795183200000, "")
 				require.NoError(b, err)
 				pages = append(pages, more...)
 			}

@@ -73,8 +73,8 @@ func TestPagesRoundTrip(t *testing.T) {
 		for _, id := range slices.Sorted(maps.Keys(byID)) {
 			want = append(want, byID[id])
 		}
-		p := catalog.Page{Entries: want, Updated: 17, Replaces: []string{"a"},
-			Forget: []catalog.Forgotten{{Device: catalog.Digest("x"), Until: -5}}}
+		p := catalog.Page{Entries: want, Updated: 17, Replaces: []string{"a"}, Account: "WEST",
+			Forget: []catalog.Forgotten{{Device: catalog.Digest("x"), Until: -5}, {Device: 7, Until: 8, Account: "EAST"}}}
 		id, doc, err := catalog.Encode(p)
 		require.NoError(t, err)
 		got, err := catalog.Decode(id, doc)
@@ -89,6 +89,7 @@ func TestPagesRoundTrip(t *testing.T) {
 		require.Len(t, got.Entries, len(want))
 		require.Equal(t, p.Forget, got.Forget)
 		require.Equal(t, p.Updated, got.Updated)
+		require.Equal(t, p.Account, got.Account)
 		again, _, err := catalog.Encode(p)
 		require.NoError(t, err)
 		require.Equal(t, id, again, "the same page has the same id")
@@ -152,7 +153,7 @@ func TestMergedPagesAreEquivalent(t *testing.T) {
 		entries = append(entries, e)
 		return true
 	})
-	pages, err := catalog.Pages(entries, 5)
+	pages, err := catalog.Pages(entries, 5, "")
 	require.NoError(t, err)
 	again := catalog.NewIndex()
 	for _, p := range pages {
@@ -204,6 +205,35 @@ func TestForgottenDevices(t *testing.T) {
 				require.EqualValues(t, 21, e.First)
 			}
 		}
+	}
+}
+
+// What was copied from an account is forgotten alone; a release that does not know accounts forgets all of the device.
+func TestForgettingOfAnAccount(t *testing.T) {
+	page := func(account string, at int64) catalog.Page {
+		return catalog.Page{Account: account, Updated: 5, Entries: []catalog.Entry{{Device: "a", First: at, Last: at}}}
+	}
+	forget := catalog.Page{Forget: []catalog.Forgotten{{Device: catalog.Digest("a"), Account: "EAST", Until: 9}}}
+	for account, want := range map[string]int64{"EAST": 1, "": 0} {
+		forget.Forget[0].Account = account
+		x := catalog.NewIndex()
+		require.True(t, x.Add(forget))
+		for i, of := range []string{"", "EAST", "WEST"} {
+			require.True(t, x.Add(page(of, int64(3+i%2*4))))
+		}
+		e, isKnown := x.Entry("a")
+		require.Equal(t, want == 1, isKnown)
+		if isKnown {
+			require.Equal(t, []int64{3, 3}, []int64{e.First, e.Last})
+		}
+		require.Equal(t, forget.Forget, x.Forgotten())
+		_, doc, err := catalog.Encode(forget)
+		require.NoError(t, err)
+		var before struct {
+			Forget [][2]string `json:"forget"`
+		}
+		require.NoError(t, json.Unmarshal(doc, &before))
+		require.Equal(t, [][2]string{{fmt.Sprintf("%016x", catalog.Digest("a")), "9"}}, before.Forget)
 	}
 }
 

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"hash/maphash"
 	"maps"
 	"math"
@@ -31,14 +32,14 @@ type Index struct {
 
 	metricSets sets[Metric]
 	labelSets  sets[telemetry.Label]
-	forgotten  map[uint64]int64 // until when, by digest
+	forgotten  map[Forgotten]int64 // until when, by the rest of it
 	updated    int64
 }
 
 // NewIndex makes an index of no device.
 func NewIndex() *Index {
 	x := &Index{
-		devices: newWords(), tags: make(map[string]*tag), forgotten: make(map[uint64]int64),
+		devices: newWords(), tags: make(map[string]*tag), forgotten: make(map[Forgotten]int64),
 		metricSets: newSets(func(m Metric) int64 { return int64(40 + len(m.Name)/8 + len(m.Unit)/8) }), // names are shared
 		labelSets:  newSets(func(l telemetry.Label) int64 { return int64(32 + len(l.Value)) }),
 	}
@@ -208,8 +209,9 @@ func Digest(device string) uint64 {
 func (x *Index) Add(p Page) bool {
 	whole := true
 	for _, f := range p.Forget {
-		if until, ok := x.forgotten[f.Device]; !ok || until < f.Until {
-			x.forgotten[f.Device] = f.Until
+		key := Forgotten{Device: f.Device, Account: f.Account}
+		if until, ok := x.forgotten[key]; !ok || until < f.Until {
+			x.forgotten[key] = f.Until
 			whole = whole && x.Len() == 0
 		}
 	}
@@ -218,7 +220,7 @@ func (x *Index) Add(p Page) bool {
 	}
 	x.updated = max(x.updated, p.Updated)
 	for i := range p.Entries {
-		if until, ok := x.ForgottenUntil(p.Entries[i].Device); ok && p.Updated <= until {
+		if until, ok := x.ForgottenUntil(p.Entries[i].Device, p.Account); ok && p.Updated <= until {
 			continue
 		}
 		x.add(&p.Entries[i])
@@ -226,10 +228,14 @@ func (x *Index) Add(p Page) bool {
 	return true
 }
 
-// ForgottenUntil returns the time up to which pages with an entry of a device do not count, ms.
-func (x *Index) ForgottenUntil(device string) (until int64, ok bool) {
-	if len(x.forgotten) > 0 {
-		until, ok = x.forgotten[Digest(device)]
+// ForgottenUntil returns the time up to which pages of an account with an entry of a device do not count, ms.
+func (x *Index) ForgottenUntil(device, account string) (until int64, ok bool) {
+	if len(x.forgotten) == 0 {
+		return 0, false
+	}
+	until, ok = x.forgotten[Forgotten{Device: Digest(device)}]
+	if at, isForgotten := x.forgotten[Forgotten{Device: Digest(device), Account: account}]; isForgotten {
+		until, ok = max(until, at), true
 	}
 	return until, ok
 }
@@ -244,9 +250,13 @@ func (x *Index) Emptied() *Index {
 // Forgotten returns the devices to forget, in order.
 func (x *Index) Forgotten() []Forgotten {
 	out := make([]Forgotten, 0, len(x.forgotten))
-	for _, device := range slices.Sorted(maps.Keys(x.forgotten)) {
-		out = append(out, Forgotten{device, x.forgotten[device]})
+	for f, until := range x.forgotten {
+		f.Until = until
+		out = append(out, f)
 	}
+	slices.SortFunc(out, func(a, b Forgotten) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), strings.Compare(a.Account, b.Account))
+	})
 	return out
 }
 
@@ -413,7 +423,7 @@ func (x *Index) Bytes() int64 {
 	for name, c := range x.tags {
 		n += int64(len(name)) + c.values.bytes() + c.codes.bytes(4) + c.stamps.bytes(8)
 	}
-	return n + x.metricSets.held + x.labelSets.held + int64(32*len(x.forgotten))
+	return n + x.metricSets.held + x.labelSets.held + int64(64*len(x.forgotten))
 }
 
 // TagNames returns the names of tags, in order.

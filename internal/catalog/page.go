@@ -33,6 +33,8 @@ type Page struct {
 	// ID is a digest of the content.
 	ID      string
 	Entries []Entry
+	// Account names the account from which a copy of the tenant took the entries, empty for what was read here.
+	Account string
 
 	// Updated is the time of the newest thing in the page, ms. A device is forgotten as it was before that.
 	Updated int64
@@ -46,21 +48,26 @@ type Page struct {
 
 // Forgotten is a device, by a digest of its id, and the instant up to which pages about it do not count.
 type Forgotten struct {
-	Device uint64
-	Until  int64 // ms
+	Device  uint64
+	Account string // only pages of this account are meant; empty: all
+	Until   int64  // ms
 }
+
+// MaxForgotten is how many devices a page forgets at most: 600 KB.
+const MaxForgotten = 10_000
 
 // document is a page as it is stored. The store adds the key and the id.
 type document struct {
-	V        int         `json:"v"`
-	Type     string      `json:"type"`
-	Devices  int         `json:"devices"`
-	Updated  int64       `json:"updated"`
-	Forget   [][2]string `json:"forget,omitempty"`
-	Applied  bool        `json:"applied,omitempty"`
-	Replaces []string    `json:"replaces,omitempty"`
-	Columns  int         `json:"columns"` // bytes that data unpacks to
-	Data     []byte      `json:"data"`
+	V        int        `json:"v"`
+	Type     string     `json:"type"`
+	Devices  int        `json:"devices"`
+	Updated  int64      `json:"updated"`
+	Account  string     `json:"account,omitempty"`
+	Forget   [][]string `json:"forget,omitempty"`
+	Applied  bool       `json:"applied,omitempty"`
+	Replaces []string   `json:"replaces,omitempty"`
+	Columns  int        `json:"columns"` // bytes that data unpacks to
+	Data     []byte     `json:"data"`
 	// Positions are columns beside those in Data, and PositionColumns their unpacked bytes: earlier releases pass over
 	// them, or wrote Sources.
 	PositionColumns int    `json:"positionColumns,omitempty"`
@@ -87,14 +94,14 @@ func Encode(p Page) (id string, doc []byte, err error) {
 	var w columnWriter
 	w.entries(entries)
 	d := document{
-		V: Version, Type: documentType, Devices: len(entries), Updated: p.Updated, Applied: p.Applied,
-		Replaces: p.Replaces, Columns: len(w.out), Data: w.packed(),
+		V: Version, Type: documentType, Devices: len(entries), Updated: p.Updated, Account: p.Account,
+		Applied: p.Applied, Replaces: p.Replaces, Columns: len(w.out), Data: w.packed(),
 	}
 	var positions columnWriter
 	positions.positions(entries)
 	d.PositionColumns, d.Positions = len(positions.out), positions.packed()
 	for _, f := range p.Forget {
-		d.Forget = append(d.Forget, [2]string{fmt.Sprintf("%016x", f.Device), fmt.Sprint(f.Until)})
+		d.Forget = append(d.Forget, strings.Fields(fmt.Sprintf("%016x %d %s", f.Device, f.Until, f.Account)))
 	}
 	body, err := json.Marshal(d)
 	if err != nil {
@@ -117,10 +124,10 @@ func Decode(id string, doc []byte) (Page, error) {
 		max(d.Columns, d.SourceColumns, d.PositionColumns) > maxUnpacked {
 		return Page{}, fmt.Errorf("%w: %d devices in %d bytes", ErrCorrupt, d.Devices, d.Columns)
 	}
-	p := Page{ID: id, Updated: d.Updated, Applied: d.Applied, Replaces: d.Replaces}
+	p := Page{ID: id, Updated: d.Updated, Account: d.Account, Applied: d.Applied, Replaces: d.Replaces}
 	for _, f := range d.Forget {
 		var one Forgotten
-		if _, err := fmt.Sscanf(f[0]+" "+f[1], "%x %d", &one.Device, &one.Until); err != nil {
+		if n, _ := fmt.Sscanf(strings.Join(f, " "), "%x %d %s", &one.Device, &one.Until, &one.Account); n < 2 {
 			return Page{}, fmt.Errorf("%w: forgets %q", ErrCorrupt, f)
 		}
 		p.Forget = append(p.Forget, one)
@@ -146,11 +153,11 @@ func (d *document) readColumns(data []byte, size int, read func(r *columnReader)
 	return nil
 }
 
-// Pages makes as few pages of entries as it can, in order: each but the last has about TargetBytes.
-func Pages(entries []Entry, updated int64) (out []EncodedPage, err error) {
+// Pages makes as few pages of an account's entries as it can, in order: each but the last has about TargetBytes.
+func Pages(entries []Entry, updated int64, account string) (out []EncodedPage, err error) {
 	for size := len(entries); len(entries) > 0; {
 		size = max(1, min(size, len(entries), MaxDevices))
-		id, doc, err := Encode(Page{Entries: entries[:size], Updated: updated})
+		id, doc, err := Encode(Page{Entries: entries[:size], Updated: updated, Account: account})
 		if err != nil {
 			return nil, err
 		}

@@ -53,7 +53,7 @@ func (s *catalogPages) Create(ctx context.Context, tenant, id string, doc []byte
 	return nil
 }
 
-const pagesSQL = `SELECT c.id, c._ts, c.devices, c.columns, c.updated, c.forget, c.applied, c.replaces ` +
+const pagesSQL = `SELECT c.id, c._ts, c.devices, c.columns, c.updated, c.account, c.forget, c.applied, c.replaces ` +
 	`FROM c WHERE c._ts >= @since`
 
 // Pages implements store.Catalog.
@@ -67,13 +67,15 @@ func (s *catalogPages) Pages(ctx context.Context, tenant string, since int64) (o
 			Devices  int               `json:"devices"`
 			Columns  int               `json:"columns"`
 			Updated  int64             `json:"updated"`
+			Account  string            `json:"account"`
 			Forget   []json.RawMessage `json:"forget"`
 			Applied  bool              `json:"applied"`
 			Replaces []string          `json:"replaces"`
 		}
 		err := json.Unmarshal(item, &p)
 		out = append(out, store.PageInfo{ID: p.ID, Stored: p.Stored, Devices: p.Devices, Bytes: p.Columns,
-			Updated: p.Updated, HasForgotten: len(p.Forget) > 0, Applied: p.Applied, Replaces: p.Replaces})
+			Updated: p.Updated, Account: p.Account, HasForgotten: len(p.Forget) > 0, Applied: p.Applied,
+			Replaces: p.Replaces})
 		return err
 	})
 	if err != nil {

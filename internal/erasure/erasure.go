@@ -31,6 +31,8 @@ type Order struct {
 	By       string // the person or process that asked for it
 	// At is when the order was announced.
 	At time.Time
+	// Account names the account from which the order was copied, with the tenant, empty for an order of this one.
+	Account string
 
 	positions map[Partition]int64 // nil until it is acknowledged
 	// AcknowledgedAt is when the positions were stored; zero before.
@@ -69,6 +71,8 @@ type orderBody struct {
 	To     telemetry.Day `json:"to"`
 	By     string        `json:"by"`
 	At     int64         `json:"at"`
+
+	Account string `json:"account,omitempty"`
 }
 
 // positionsBody is the document that acknowledges an order, or makes it void.
@@ -134,6 +138,10 @@ func (e *Order) Acknowledged(positions []Position) *Order {
 	return &out
 }
 
+// IsAbout reports whether the order is about what was copied from an account, or with an empty name about what this one
+// has of its own: an order that was copied is about nothing but what came from the same account.
+func (e *Order) IsAbout(account string) bool { return e.Account == "" || e.Account == account }
+
 // IsWhole reports whether the order is about all days: nothing of its devices stays.
 func (e *Order) IsWhole() bool { return e.From == 0 && e.To == EveryDay }
 
@@ -186,6 +194,16 @@ func (list List) Of(device string, day telemetry.Day) (out List) {
 		}
 	}
 	return out
+}
+
+// Find returns the order of an id, nil if there is none.
+func (list List) Find(id string) *Order {
+	for _, e := range list {
+		if e.ID == id {
+			return e
+		}
+	}
+	return nil
 }
 
 // Through returns the last offset of a partition that is erased of a device and day, -1 for none.
@@ -255,7 +273,8 @@ func (list List) Times(device string, r telemetry.Range) (out []telemetry.Range)
 // Both times are ms since 1970 UTC; an event time that is not known is negative, and orders about all days cover it.
 func (list List) Hides(device string, eventTime, published int64) bool {
 	return slices.ContainsFunc(list, func(e *Order) bool {
-		return e.IsAcknowledged() && published <= e.At.UnixMilli() && (e.Device == "" || e.Device == device) &&
+		return e.IsAcknowledged() && e.IsAbout("") && published <= e.At.UnixMilli() &&
+			(e.Device == "" || e.Device == device) &&
 			(e.IsWhole() || eventTime >= 0 && e.Matches(device, telemetry.DayOf(eventTime)))
 	})
 }
@@ -284,8 +303,7 @@ func Of(docs []store.Document, broken *store.Damage) (map[string]List, error) {
 			b.Tenant = whose.Tenant
 			broken.Add(d, err, b.Tenant)
 		}
-		byID[id] = &Order{ID: id, Tenant: b.Tenant, Device: b.Device, From: b.From, To: b.To, By: b.By,
-			At: time.UnixMilli(b.At).UTC()}
+		byID[id] = b.order(id)
 	}
 	for _, d := range docs {
 		at := max(0, strings.LastIndex(d.ID, "."))
@@ -364,13 +382,16 @@ func Decode(b []byte) (*Order, error) {
 	if k.ID == "" || k.Tenant == "" || k.From >= k.To {
 		return nil, fmt.Errorf("an order of erasure without id, tenant or days: %.200q", b)
 	}
-	e := &Order{ID: k.ID, Tenant: k.Tenant, Device: k.Device, From: k.From, To: k.To, By: k.By,
-		At: time.UnixMilli(k.At).UTC()}
-	return e.Acknowledged(k.Positions), nil
+	return k.order(k.ID).Acknowledged(k.Positions), nil
 }
 
 func (e *Order) body() orderBody {
-	return orderBody{e.Tenant, e.Device, e.From, e.To, e.By, e.At.UnixMilli()}
+	return orderBody{e.Tenant, e.Device, e.From, e.To, e.By, e.At.UnixMilli(), e.Account}
+}
+
+func (b orderBody) order(id string) *Order {
+	return &Order{ID: id, Tenant: b.Tenant, Device: b.Device, From: b.From, To: b.To, By: b.By,
+		At: time.UnixMilli(b.At).UTC(), Account: b.Account}
 }
 
 // Orders stores orders of erasure. It holds no state and is safe for any number of callers.
@@ -415,9 +436,14 @@ func (o *Orders) Announce(ctx context.Context, e Order) (*Order, error) {
 
 // Restore announces an order that a restored account lacks once more, under its id and time. Acknowledge follows.
 func (o *Orders) Restore(ctx context.Context, e *Order) error {
-	_, err := o.docs.Create(ctx, store.NewDocument(Kind, e.ID+announcedSuffix, e.body()))
+	return o.create(ctx, "restore", e.ID+announcedSuffix, e.body())
+}
+
+// create stores a document of an order unless it is stored already.
+func (o *Orders) create(ctx context.Context, doing, id string, body any) error {
+	_, err := o.docs.Create(ctx, store.NewDocument(Kind, id, body))
 	if err != nil && !errors.Is(err, store.ErrExists) {
-		return fmt.Errorf("restore erasure %s: %w", e.ID, err)
+		return fmt.Errorf("%s erasure %s: %w", doing, id, err)
 	}
 	return nil
 }
@@ -485,12 +511,7 @@ func (o *Orders) StoreProgress(ctx context.Context, id string, p Progress) error
 // EndSweep stores that the sweep of an order has ended, unless that is stored already: no chunk holds what the order
 // erases. It says nothing of rollups and pages of the catalog.
 func (o *Orders) EndSweep(ctx context.Context, id, by string, places []Swept) error {
-	body := sweptBody{o.now().UnixMilli(), by, places}
-	_, err := o.docs.Create(ctx, store.NewDocument(Kind, id+sweptSuffix, body))
-	if err != nil && !errors.Is(err, store.ErrExists) {
-		return fmt.Errorf("end the sweep of erasure %s: %w", id, err)
-	}
-	return nil
+	return o.create(ctx, "end the sweep of", id+sweptSuffix, sweptBody{o.now().UnixMilli(), by, places})
 }
 
 // Cleared counts the documents of rollups that were deleted for an order under one first-level key of a container,
@@ -504,12 +525,7 @@ type Cleared struct {
 // EndClearing stores that neither a rollup nor a page of the catalog is left that may show what an order erases, unless
 // that is stored already.
 func (o *Orders) EndClearing(ctx context.Context, id, by string, places []Cleared) error {
-	body := clearedBody{o.now().UnixMilli(), by, places}
-	_, err := o.docs.Create(ctx, store.NewDocument(Kind, id+clearedSuffix, body))
-	if err != nil && !errors.Is(err, store.ErrExists) {
-		return fmt.Errorf("end the clearing of erasure %s: %w", id, err)
-	}
-	return nil
+	return o.create(ctx, "end the clearing of", id+clearedSuffix, clearedBody{o.now().UnixMilli(), by, places})
 }
 
 func (o *Orders) decide(ctx context.Context, id string, body positionsBody) error {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -302,10 +301,8 @@ func (e *eraser) wait(ctx context.Context, given *erasure.Order) (*erasure.Order
 		if err != nil {
 			return given, err
 		}
-		all := v.Erasures(given.Tenant)
-		i := slices.IndexFunc(all, func(o *erasure.Order) bool { return o.ID == given.ID })
-		if i >= 0 && !all[i].ClearedAt.IsZero() {
-			return all[i], nil
+		if o := v.Erasures(given.Tenant).Find(given.ID); o != nil && !o.ClearedAt.IsZero() {
+			return o, nil
 		}
 		e.env.Logger.Info("the erasure has not ended", "erasure", given.ID, "for",
 			time.Since(given.At).Truncate(time.Second), "least", erase.SettledAfter+erase.ClearAfter)
@@ -333,12 +330,10 @@ func listErasures(ctx context.Context, directory *control.Directory, tenant stri
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range v.AllErasures() {
-		if tenant == "" || o.Tenant == tenant {
-			list = append(list, o)
-		}
+	if tenant == "" {
+		return v.AllErasures(), nil
 	}
-	return list, nil
+	return v.Erasures(tenant), nil
 }
 
 // byID orders orders by their ids: the oldest comes first.

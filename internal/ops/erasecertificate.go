@@ -161,10 +161,8 @@ func (cfg CertifyConfig) Run(ctx context.Context, env Env) error {
 		return err
 	}
 	defer e.close()
-	for _, o := range v.AllErasures() {
-		if o.ID == cfg.Order {
-			return e.certify(ctx, o, &cfg.CertificateConfig, signKey)
-		}
+	if o := v.AllErasures().Find(cfg.Order); o != nil {
+		return e.certify(ctx, o, &cfg.CertificateConfig, signKey)
 	}
 	return fmt.Errorf("%w: %s (see binnacle tenant erasures)", errNoOrder, cfg.Order)
 }

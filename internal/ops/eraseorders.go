@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"time"
 
 	"binnacle/internal/control"
 	"binnacle/internal/erasure"
@@ -110,10 +109,7 @@ func (cfg RestoreConfig) Run(ctx context.Context, env Env) error {
 	}
 	restored := erasure.List{}
 	for _, o := range all {
-		isThere := slices.ContainsFunc(v.Erasures(o.Tenant), func(s *erasure.Order) bool {
-			return s.ID == o.ID && s.IsAcknowledged()
-		})
-		if isThere {
+		if s := v.Erasures(o.Tenant).Find(o.ID); s != nil && s.IsAcknowledged() {
 			continue
 		}
 		if !cfg.DryRun {
@@ -173,13 +169,8 @@ func (r tenantRequest) erase() (int, any, error) {
 		return 0, nil, unfitError{err}
 	}
 	order.By = r.who
-	if err := r.check(r.Context(), r.tenant); err != nil {
-		return 0, nil, err
-	}
 	e := &eraser{cfg: cfg, client: r.api.Client, cluster: r.api.Cluster, env: Env{Logger: r.log}, actions: r.actions,
-		directory: r.directory(), orders: erasure.NewOrders(r.docs, time.Now).OnlyWhile(func() error {
-			return r.checkClock(r.Context())
-		})}
+		directory: r.directory()}
 	if cfg.DryRun {
 		places, err := e.survey(r.Context(), order)
 		return http.StatusOK, map[string]any{"places": append([]erasure.Swept{}, places...)}, err
@@ -187,6 +178,7 @@ func (r tenantRequest) erase() (int, any, error) {
 	if err := cfg.consent(e.env, r.tenant)(eraseSays(order)); err != nil {
 		return 0, nil, err
 	}
+	e.orders = OrdersOf(r.api.Client)
 	given, err := e.order(r.Context(), order)
 	if err != nil {
 		return 0, nil, err
@@ -195,34 +187,28 @@ func (r tenantRequest) erase() (int, any, error) {
 }
 
 func (r tenantRequest) showErasures() (int, any, error) {
-	if err := r.check(r.Context(), r.tenant); err != nil {
-		return 0, nil, err
-	}
 	list, err := listErasures(r.Context(), r.directory(), r.tenant)
 	return http.StatusOK, map[string]any{"erasures": linesOf(list)}, err
 }
 
 // showCertificate answers the certificate without a signature: private keys are their owner's.
 func (r tenantRequest) showCertificate() (int, any, error) {
-	if err := r.check(r.Context(), r.tenant); err != nil {
-		return 0, nil, err
-	}
 	list, err := listErasures(r.Context(), r.directory(), r.tenant)
 	if err != nil {
 		return 0, nil, err
 	}
-	i := slices.IndexFunc(list, func(o *erasure.Order) bool { return o.ID == r.PathValue("order") })
-	if i < 0 {
+	o := list.Find(r.PathValue("order"))
+	if o == nil {
 		return 0, nil, fmt.Errorf("%w: %s", errNoOrder, r.PathValue("order"))
 	}
-	if list[i].ClearedAt.IsZero() {
-		return 0, nil, fmt.Errorf("%w: its state is %s", erase.ErrNotCleared, lineOf(list[i]).State)
+	if o.ClearedAt.IsZero() {
+		return 0, nil, fmt.Errorf("%w: its state is %s", erase.ErrNotCleared, lineOf(o).State)
 	}
-	remains, err := remainsOf(r.Context(), r.api.Client, r.api.Cluster, list[i])
+	remains, err := remainsOf(r.Context(), r.api.Client, r.api.Cluster, o)
 	if err != nil {
 		return 0, nil, err
 	}
-	c, err := erase.NewCertificate(list[i], r.api.Client.Endpoint(), remains)
+	c, err := erase.NewCertificate(o, r.api.Client.Endpoint(), remains)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -96,7 +96,8 @@ func (a TenantAPI) endpoint(serve tenantEndpoint) Endpoint {
 		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 			who += " at " + host
 		}
-		if err := telemetry.CheckTenant(r.PathValue("tenant")); r.PathValue("tenant") != "" && err != nil {
+		name := r.PathValue("tenant")
+		if err := telemetry.CheckTenant(name); name != "" && err != nil {
 			return 0, nil, fmt.Errorf("%w: %w", tenant.ErrNoTenant, err)
 		}
 		who += " by " + a.Via
@@ -104,7 +105,12 @@ func (a TenantAPI) endpoint(serve tenantEndpoint) Endpoint {
 		if a.Client != nil {
 			o = o.on(a.Client)
 		}
-		return serve(tenantRequest{r, o, r.PathValue("tenant"), a, who})
+		if name != "" {
+			if err := o.check(r.Context(), name); err != nil {
+				return 0, nil, err
+			}
+		}
+		return serve(tenantRequest{r, o, name, a, who})
 	}
 }
 
@@ -191,9 +197,6 @@ func (r tenantRequest) resumeTenant() (int, any, error) {
 }
 
 func (r tenantRequest) showTokens() (int, any, error) {
-	if err := r.check(r.Context(), r.tenant); err != nil {
-		return 0, nil, err
-	}
 	all, err := r.listTokens(r.Context(), r.tenant)
 	return http.StatusOK, map[string]any{"tokens": all}, err
 }

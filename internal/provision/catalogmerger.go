@@ -29,17 +29,17 @@ type CatalogMergerConfig struct {
 type CatalogMerger struct {
 	cfg CatalogMergerConfig
 
-	// Owned by Run, or the caller of Round.
-	distinct map[string]mergeEstimate
+	// Owned by Run, or the caller of Round. By tenant and account.
+	distinct map[[2]string]mergeEstimate
 }
 
-// mergeEstimate counts a tenant's devices when all of its pages were read, and the entries of those pages.
+// mergeEstimate counts an account's devices when all of its pages were read, and the entries of those pages.
 type mergeEstimate struct{ devices, entries int }
 
 // NewCatalogMerger makes a CatalogMerger.
 func NewCatalogMerger(cfg CatalogMergerConfig) *CatalogMerger {
 	settings.Defaults(&cfg)
-	return &CatalogMerger{cfg: cfg, distinct: make(map[string]mergeEstimate)}
+	return &CatalogMerger{cfg: cfg, distinct: make(map[[2]string]mergeEstimate)}
 }
 
 // Run does a round now and then, until the context ends.
@@ -86,7 +86,20 @@ func (k *CatalogMerger) maintain(ctx context.Context, tenant string) error {
 	if err != nil {
 		return err
 	}
-	return k.merge(ctx, tenant, infos, k.olderThan(current, settledAfter))
+	p := pageSet{tenant: tenant, all: infos, some: k.olderThan(current, settledAfter)}
+	if slices.ContainsFunc(p.some, func(i store.PageInfo) bool { return i.HasForgotten && !i.Applied }) {
+		held, err := HoldForgotten(ctx, k.cfg.Catalog, tenant, infos)
+		if err == nil {
+			err = k.forget(ctx, p, held)
+		}
+		return err
+	}
+	for _, p := range p.byAccount() {
+		if err := k.merge(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // olderThan returns the pages that were stored at least that long ago.
@@ -158,13 +171,11 @@ func HoldForgotten(ctx context.Context, c store.Catalog, tenant string, infos []
 			ids = append(ids, i.ID)
 		}
 	}
-	until, pages := make(map[uint64]int64), store.TenantPages{Catalog: c, Tenant: tenant}
+	x, pages := catalog.NewIndex(), store.TenantPages{Catalog: c, Tenant: tenant}
 	read := func(page catalog.Page) error {
-		for _, f := range page.Forget {
-			until[f.Device] = max(until[f.Device], f.Until)
-		}
+		x.Add(catalog.Page{Forget: page.Forget})
 		if slices.ContainsFunc(page.Entries, func(e catalog.Entry) bool {
-			at, isForgotten := until[catalog.Digest(e.Device)]
+			at, isForgotten := x.ForgottenUntil(e.Device, page.Account)
 			return isForgotten && page.Updated <= at
 		}) {
 			held = append(held, page.ID)
@@ -180,66 +191,59 @@ func HoldForgotten(ctx context.Context, c store.Catalog, tenant string, infos []
 	return held, nil
 }
 
-// forget replaces those of some pages that have entries of forgotten devices by pages without these entries.
+// forget replaces those of some pages that have entries of forgotten devices by pages without these entries. Then it
+// stores that none but young pages have any, and that pages which were not seen must forget the same.
 func (k *CatalogMerger) forget(ctx context.Context, p pageSet, held []string) error {
-	infos, isNew := p.some, false
-	p.some, p.isApplied = nil, true
-	for _, i := range infos {
-		if i.HasForgotten || slices.Contains(held, i.ID) {
-			p.some, p.entries = append(p.some, i), p.entries+i.Devices
-			isNew = isNew || !i.HasForgotten || !i.Applied
+	forgets, isNew := pageSet{tenant: p.tenant, all: p.all, isApplied: true}, false
+	for _, i := range p.some {
+		if i.HasForgotten {
+			forgets.some, isNew = append(forgets.some, i), isNew || !i.Applied
+		}
+	}
+	p.some = slices.DeleteFunc(p.some, func(i store.PageInfo) bool { return !slices.Contains(held, i.ID) })
+	for _, p := range p.byAccount() {
+		isNew = true
+		if err := k.replace(ctx, p); err != nil {
+			return err
 		}
 	}
 	if !isNew {
 		return nil
 	}
-	return k.replace(ctx, p)
+	return k.replace(ctx, forgets)
 }
 
-// merge puts small pages among infos together, or all of these where half of their entries are repetitions. Where
-// something must be forgotten it replaces the pages that have it.
-func (k *CatalogMerger) merge(ctx context.Context, tenant string, all, infos []store.PageInfo) error {
-	said, forget := 0, false
+// merge puts small pages of an account together, or all where half of their entries are repetitions.
+func (k *CatalogMerger) merge(ctx context.Context, p pageSet) error {
 	var small []store.PageInfo
-	for _, i := range infos {
-		said += i.Devices
-		forget = forget || i.HasForgotten && !i.Applied
-		if i.Devices > 0 && i.Bytes < smallBytes && !i.HasForgotten {
+	for _, i := range p.some {
+		if i.Bytes < smallBytes {
 			small = append(small, i)
 		}
 	}
-	known := k.distinct[tenant]
-	if !forget && said > known.entries+known.entries/4 && len(infos) > 1 {
+	said, name := p.entries(), [2]string{p.tenant, p.account}
+	known := k.distinct[name]
+	if said > known.entries+known.entries/4 && len(p.some) > 1 {
 		known = mergeEstimate{entries: said}
-		err := k.each(ctx, pageSet{tenant, all, infos, said, true}, func(x *catalog.Index) error {
+		err := k.each(ctx, p, func(x *catalog.Index) error {
 			known.devices += x.Len()
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		k.distinct[tenant] = known
+		k.distinct[name] = known
 	}
 	switch {
-	case forget:
-		held, err := HoldForgotten(ctx, k.cfg.Catalog, tenant, all)
-		if err == nil {
-			err = k.forget(ctx, pageSet{tenant: tenant, all: all, some: infos}, held)
-		}
-		return err
-	case said > 2*known.devices+1000 && len(infos) > 1:
-		delete(k.distinct, tenant)
-		return k.replace(ctx, pageSet{tenant, all, infos, said, true})
+	case said > 2*known.devices+1000 && len(p.some) > 1:
+		delete(k.distinct, name)
 	case len(small) >= smallPages:
 		slices.SortFunc(small, func(a, b store.PageInfo) int { return int(a.Stored - b.Stored) })
-		small = small[:min(len(small), mostPages)]
-		n := 0
-		for _, i := range small {
-			n += i.Devices
-		}
-		return k.replace(ctx, pageSet{tenant, all, small, n, false})
+		p.some = small[:min(len(small), mostPages)]
+	default:
+		return nil
 	}
-	return nil
+	return k.replace(ctx, p)
 }
 
 // pageSet is some pages of a tenant. What any page of all forgets, a young or replaced one as well, counts in them: the
@@ -247,13 +251,35 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, all, infos []s
 type pageSet struct {
 	tenant    string
 	all, some []store.PageInfo
-	entries   int  // entries in some
-	isApplied bool // only pages in some have entries to forget
+	account   string // that of all pages in some
+	isApplied bool   // pages that were not seen must forget the same
+}
+
+func (p pageSet) entries() (n int) {
+	for _, i := range p.some {
+		n += i.Devices
+	}
+	return n
+}
+
+// byAccount returns the pages of each account that have entries. They stay apart: an order of erasure that was copied
+// from an account is about its pages alone.
+func (p pageSet) byAccount() (out []pageSet) {
+	for _, i := range p.some {
+		at := slices.IndexFunc(out, func(o pageSet) bool { return o.account == i.Account })
+		switch {
+		case i.Devices == 0:
+		case at < 0:
+			out = append(out, pageSet{p.tenant, p.all, []store.PageInfo{i}, i.Account, false})
+		default:
+			out[at].some = append(out[at].some, i)
+		}
+	}
+	return out
 }
 
 // replace stores pages that repeat other pages' entries, and then one that says so. What any page of the tenant
-// forgets is left out. Where none but young pages have any of that, replace stores a page that notes so, and that pages
-// which were not seen must forget the same.
+// forgets is left out.
 func (k *CatalogMerger) replace(ctx context.Context, p pageSet) error {
 	done := catalog.Page{}
 	for _, i := range p.some {
@@ -262,10 +288,12 @@ func (k *CatalogMerger) replace(ctx context.Context, p pageSet) error {
 	slices.Sort(done.Replaces)
 	forgotten, made := []catalog.Forgotten(nil), make(map[string]bool)
 	err := k.each(ctx, p, func(x *catalog.Index) error {
-		forgotten = x.Forgotten()
+		if p.isApplied {
+			forgotten = x.Forgotten()
+		}
 		entries := slices.Collect(x.Select(nil, 0, x.Blocks()).Each)
 		slices.SortFunc(entries, func(a, b catalog.Entry) int { return strings.Compare(a.Device, b.Device) })
-		pages, err := catalog.Pages(entries, done.Updated)
+		pages, err := catalog.Pages(entries, done.Updated, p.account)
 		for _, p := range pages {
 			made[p.ID] = true
 		}
@@ -274,8 +302,8 @@ func (k *CatalogMerger) replace(ctx context.Context, p pageSet) error {
 	if err != nil {
 		return err
 	}
-	if p.isApplied && len(forgotten) > 0 {
-		id, err := k.createPage(ctx, p.tenant, catalog.Page{Forget: forgotten, Applied: true, Updated: done.Updated})
+	for some := range slices.Chunk(forgotten, catalog.MaxForgotten) {
+		id, err := k.createPage(ctx, p.tenant, catalog.Page{Forget: some, Applied: true, Updated: done.Updated})
 		if err != nil {
 			return err
 		}
@@ -293,7 +321,7 @@ func (k *CatalogMerger) replace(ctx context.Context, p pageSet) error {
 
 // each calls use with an index of what some pages say, in parts of about passDevices devices: no device is in two.
 func (k *CatalogMerger) each(ctx context.Context, p pageSet, use func(*catalog.Index) error) error {
-	passes, pages := uint64(p.entries/passDevices+1), store.TenantPages{Catalog: k.cfg.Catalog, Tenant: p.tenant}
+	passes, pages := uint64(p.entries()/passDevices+1), store.TenantPages{Catalog: k.cfg.Catalog, Tenant: p.tenant}
 	wanted := make(map[string]bool)
 	var forgets, ids []string
 	for _, i := range p.some {

@@ -192,3 +192,67 @@ func TestForgottenByAReplacedPage(t *testing.T) {
 		require.Equal(t, []string{"d00000"}, slices.Collect(maps.Keys(k.entries())))
 	}
 }
+
+// Rules T4 and E-R10: what was copied is merged apart, so that an order of its source, which comes later than newer
+// entries of the account's own, has it forgotten, and nothing of them.
+func TestCopiedPagesStayApart(t *testing.T) {
+	k := newMergerRig(t)
+	copied := func(from, to int) {
+		for i := from; i < to; i++ {
+			id, doc, err := catalog.Encode(catalog.Page{Account: "EAST", Updated: 1, Entries: []catalog.Entry{
+				storetest.Entry(fmt.Sprintf("d%05d", i), nil, "copied")}})
+			require.NoError(t, err)
+			require.NoError(t, k.catalog.Create(t.Context(), "acme", id, doc))
+		}
+	}
+	copied(0, 20)
+	k.add(10, 30, "hall")
+	for range 2 {
+		k.now = k.now.Add(time.Hour)
+		require.NoError(t, k.Round(t.Context()))
+	}
+	pages, devices := k.counts()
+	require.Equal(t, [2]int{2, 40}, [2]int{pages, devices})
+	id, doc, err := catalog.Encode(catalog.Page{Updated: 2, Forget: []catalog.Forgotten{
+		{Device: catalog.Digest("d00005"), Account: "EAST", Until: 2},
+		{Device: catalog.Digest("d00015"), Account: "EAST", Until: 2}}})
+	require.NoError(t, err)
+	require.NoError(t, k.catalog.Create(t.Context(), "acme", id, doc))
+	for range 3 {
+		require.NotContains(t, k.entries(), "d00005")
+		require.Len(t, k.entries(), 29)
+		own, among := k.entries()["d00015"], k.entries()["d00014"]
+		require.Equal(t, [][]string{{"m"}, {"copied", "m"}}, [][]string{own.MetricNames(), among.MetricNames()})
+		k.now = k.now.Add(time.Hour)
+		require.NoError(t, k.Round(t.Context()))
+	}
+	_, devices = k.counts()
+	require.Equal(t, 38, devices)
+}
+
+// A page that forgets fits a document however many devices a tenant had that was erased as a whole.
+func TestManyForgottenDevices(t *testing.T) {
+	k := newMergerRig(t)
+	const many = 25_000
+	for from := range many / 1000 {
+		page := catalog.Page{Updated: 5}
+		for i := range 1000 {
+			page.Forget = append(page.Forget, catalog.Forgotten{Device: uint64(from*1000 + i), Until: 5})
+		}
+		id, doc, err := catalog.Encode(page)
+		require.NoError(t, err)
+		require.NoError(t, k.catalog.Create(t.Context(), "acme", id, doc))
+	}
+	for range 3 {
+		k.now = k.now.Add(time.Hour)
+		_, err := k.Purge(t.Context(), "acme")
+		require.NoError(t, err)
+	}
+	all := k.catalog.All("acme")
+	require.Len(t, all, 3)
+	for _, p := range all {
+		require.True(t, p.Applied)
+		require.LessOrEqual(t, len(p.Forget), catalog.MaxForgotten)
+	}
+	require.Len(t, k.catalog.Index("acme").Forgotten(), many)
+}

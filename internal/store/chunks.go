@@ -64,6 +64,13 @@ type Deleter interface {
 	DeleteChunk(ctx context.Context, key sharding.Key, id string) (Receipt, error)
 }
 
+// Chunks is where chunks are read, created and replaced.
+type Chunks interface {
+	Reader
+	Writer
+	Replacer
+}
+
 // Replacer replaces chunks: only the sweep of an order of erasure does (rule E-R7), and a copy at its target (rules T3
 // and T4). It is safe for any number of callers.
 type Replacer interface {

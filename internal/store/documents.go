@@ -227,7 +227,8 @@ type PageInfo struct {
 	// Bytes is the size of the columns when unpacked.
 	Bytes        int
 	Updated      int64
-	HasForgotten bool // something
+	Account      string // that of the page
+	HasForgotten bool   // something
 	// Applied reports whether the other pages no longer have the forgotten devices.
 	Applied  bool
 	Replaces []string

@@ -17,28 +17,24 @@ const (
 	KindMark = "mark"
 )
 
-// Stream is one life of a topic: what was published under (cluster id, topic) since the topic, or the broker's data,
-// was made again. Its number is part of chunk ids and orders streams by age.
+// Stream is one life of a topic, and its document (docs/internals/format/control.md): what was published under (cluster
+// id, topic) since the topic, or the broker's data, was made again. Its number is part of chunk ids and orders streams
+// by age.
 type Stream struct {
-	Number  uint32
-	Cluster string
-	Topic   string
+	Number  uint32 `json:"-"`
+	Cluster string `json:"cluster"`
+	Topic   string `json:"topic"`
 	// Incarnation counts from 1.
-	Incarnation int
+	Incarnation int `json:"incarnation"`
 
 	// Partitions is the least number of partitions that the topic was seen with when this stream or an earlier one of
 	// the topic began; 0 is not known. A topic with more has grown: keys have moved from one partition to another.
-	Partitions int
+	Partitions int `json:"partitions,omitempty"`
+	// Named says of a stream that was copied that pages of the catalog, orders and annotations name the account, too: no
+	// earlier release has copied some.
+	Named bool `json:"named,omitempty"`
 
 	damaged error // why the document can't be understood: it may be of any topic
-}
-
-// streamBody is a stream document: docs/internals/format/control.md.
-type streamBody struct {
-	Cluster     string `json:"cluster"`
-	Topic       string `json:"topic"`
-	Incarnation int    `json:"incarnation"`
-	Partitions  int    `json:"partitions,omitempty"`
 }
 
 // Streams numbers the lives of topics. It holds no state and is safe for any number of callers.
@@ -85,7 +81,7 @@ func (s *Streams) newest(ctx context.Context, old Stream, partitions int) ([]Str
 		}
 		next := Stream{
 			Number: uint32(len(all)) + 1, Cluster: old.Cluster, Topic: old.Topic, Incarnation: old.Incarnation + 1,
-			Partitions: partitions,
+			Partitions: partitions, Named: old.Named,
 		}
 		if old.Incarnation > 0 {
 			next.Partitions = min(partitions, old.Partitions)
@@ -150,19 +146,15 @@ func (s *Streams) list(ctx context.Context) ([]Stream, error) {
 }
 
 // Of returns the stream of a document.
-func Of(d store.Document) (Stream, error) {
-	var b streamBody
-	var number uint32
-	_, err := fmt.Sscanf(d.ID, "%d", &number)
-	err = cmp.Or(err, d.Decode(&b))
-	return Stream{Number: number, Cluster: b.Cluster, Topic: b.Topic, Incarnation: b.Incarnation,
-		Partitions: b.Partitions}, err
+func Of(d store.Document) (s Stream, err error) {
+	_, err = fmt.Sscanf(d.ID, "%d", &s.Number)
+	return s, cmp.Or(err, d.Decode(&s))
 }
 
 func streamID(number uint32) string { return fmt.Sprintf("%010d", number) }
 
 func (s Stream) document() store.Document {
-	return store.NewDocument(Kind, streamID(s.Number), streamBody{s.Cluster, s.Topic, s.Incarnation, s.Partitions})
+	return store.NewDocument(Kind, streamID(s.Number), s)
 }
 
 // copiedFrom begins the cluster of streams that were copied from another database.
@@ -173,9 +165,8 @@ func (s Stream) IsCopied() bool { return strings.HasPrefix(s.Cluster, copiedFrom
 
 // CopiedStream returns the stream that one of another database is copied as: a number that nothing else uses (rule T1).
 // The streams of a database must be asked for in the order of their numbers.
-func (s *Streams) CopiedStream(ctx context.Context, account string, number uint32) (uint32, error) {
-	copied, err := s.Find(ctx, copiedFrom+account, streamID(number), 0)
-	return copied.Number, err
+func (s *Streams) CopiedStream(ctx context.Context, account string, number uint32) (Stream, error) {
+	return first(s.newest(ctx, Stream{Cluster: copiedFrom + account, Topic: streamID(number), Named: true}, 0))
 }
 
 // Copied returns the streams that streams of another database were copied as, by the numbers of the originals.

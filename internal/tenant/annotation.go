@@ -81,6 +81,8 @@ type annotationBody struct {
 	TTL        int64      `json:"ttl"` // seconds until the store deletes it; -1: never
 	// Gone marks a removed annotation, of which only the id is kept for a while.
 	Gone bool `json:"gone,omitempty"`
+	// Account names the account from which a copy of the tenant took it.
+	Account string `json:"account,omitempty"`
 }
 
 // Annotations keeps the annotations of tenants. It is safe for any number of callers.
@@ -115,7 +117,7 @@ func (s *Annotations) List(ctx context.Context, tenant string) ([]Annotation, er
 	all, err := s.all(ctx, tenant)
 	out := make([]Annotation, 0, len(all))
 	for _, a := range all {
-		if !hides(s.erasures(tenant), a.Annotation) {
+		if !hides(s.erasures(tenant), a) {
 			out = append(out, a.Annotation)
 		}
 	}
@@ -128,19 +130,19 @@ func (s *Annotations) Add(ctx context.Context, tenant string, a Annotation, befo
 	if err := s.move(ctx, tenant); err != nil {
 		return a, err
 	}
-	left, _, err := s.remove(ctx, tenant, func(x Annotation) bool { return x.Last() < before })
+	left, _, err := s.remove(ctx, tenant, func(x stored) bool { return x.Last() < before })
 	if err != nil {
 		return a, err
 	}
 	if left >= MaxAnnotations {
 		return a, ErrTooManyAnnotations
 	}
-	return a, s.create(ctx, tenant, a)
+	return a, s.create(ctx, tenant, stored{Annotation: a})
 }
 
 // Merge adds annotations that another account has, under their ids: as many of the newest as there is room for, without
 // what the orders of erasure that are known here hide.
-func (s *Annotations) Merge(ctx context.Context, tenant string, others []Annotation) error {
+func (s *Annotations) Merge(ctx context.Context, tenant, account string, others []Annotation) error {
 	if err := s.move(ctx, tenant); err != nil {
 		return err
 	}
@@ -149,7 +151,8 @@ func (s *Annotations) Merge(ctx context.Context, tenant string, others []Annotat
 		return err
 	}
 	n, orders := len(all), s.erasures(tenant)
-	for _, a := range slices.Backward(others) {
+	for _, other := range slices.Backward(others) {
+		a := stored{Annotation: other, account: account}
 		isHere := slices.ContainsFunc(all, func(x stored) bool { return x.ID == a.ID })
 		if n >= MaxAnnotations || isHere || hides(orders, a) {
 			continue
@@ -167,20 +170,24 @@ func (s *Annotations) Remove(ctx context.Context, tenant string, match func(Anno
 	if err := s.move(ctx, tenant); err != nil {
 		return 0, err
 	}
-	_, removed, err = s.remove(ctx, tenant, match)
+	_, removed, err = s.remove(ctx, tenant, func(a stored) bool { return match(a.Annotation) })
 	return removed, err
 }
 
-// Erase removes the annotations that an order of erasure is about, and returns their number.
-func (s *Annotations) Erase(ctx context.Context, o *erasure.Order) (int, error) {
-	return s.Remove(ctx, o.Tenant, func(a Annotation) bool { return hides(erasure.List{o}, a) })
+// Erase removes the annotations that an order of erasure is about.
+func (s *Annotations) Erase(ctx context.Context, o *erasure.Order) error {
+	err := s.move(ctx, o.Tenant)
+	if err == nil {
+		_, _, err = s.remove(ctx, o.Tenant, func(a stored) bool { return hides(erasure.List{o}, a) })
+	}
+	return err
 }
 
 // Left returns how many annotations are stored that an order of erasure is about.
 func (s *Annotations) Left(ctx context.Context, o *erasure.Order) (left int, err error) {
 	all, err := s.all(ctx, o.Tenant)
 	for _, a := range all {
-		if hides(erasure.List{o}, a.Annotation) {
+		if hides(erasure.List{o}, a) {
 			left++
 		}
 	}
@@ -189,16 +196,18 @@ func (s *Annotations) Left(ctx context.Context, o *erasure.Order) (left int, err
 
 // hides reports whether an acknowledged order about all of the tenant covers an annotation: one that was made
 // before the order, or up to a minute later, because clocks differ.
-func hides(list erasure.List, a Annotation) bool {
+func hides(list erasure.List, a stored) bool {
 	return slices.ContainsFunc(list, func(e *erasure.Order) bool {
-		return e.IsAcknowledged() && e.IsWhole() && e.Device == "" && a.Made <= e.At.Add(time.Minute).UnixMilli()
+		return e.IsAcknowledged() && e.IsWhole() && e.Device == "" && e.IsAbout(a.account) &&
+			a.Made <= e.At.Add(time.Minute).UnixMilli()
 	})
 }
 
-// stored is an annotation with the ETag of its document, empty for one that is in control.
+// stored is an annotation with the ETag of its document, empty for one that is in control, and the account that it was
+// copied from.
 type stored struct {
 	Annotation
-	etag string
+	etag, account string
 }
 
 func (s *Annotations) all(ctx context.Context, tenant string) (out []stored, err error) {
@@ -217,7 +226,7 @@ func (s *Annotations) all(ctx context.Context, tenant string) (out []stored, err
 			return nil, fmt.Errorf("list annotations of %s: %w", tenant, err)
 		}
 		if known[d.ID] = true; !body.Gone {
-			out = append(out, stored{body.Annotation, d.ETag})
+			out = append(out, stored{body.Annotation, d.ETag, body.Account})
 		}
 	}
 	for _, a := range old.all {
@@ -237,8 +246,8 @@ func documentOf(tenant string, body annotationBody) store.Document {
 	return store.NewDocument(annotationsOf(tenant), body.Annotation.ID, body)
 }
 
-func (s *Annotations) create(ctx context.Context, tenant string, a Annotation) error {
-	_, err := s.docs.Create(ctx, documentOf(tenant, annotationBody{Annotation: a, TTL: -1}))
+func (s *Annotations) create(ctx context.Context, tenant string, a stored) error {
+	_, err := s.docs.Create(ctx, documentOf(tenant, annotationBody{Annotation: a.Annotation, TTL: -1, Account: a.account}))
 	// An id is a digest of its content.
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("store annotations of %s: %w", tenant, err)
@@ -251,7 +260,7 @@ func (s *Annotations) create(ctx context.Context, tenant string, a Annotation) e
 const goneFor = 24 * 60 * 60
 
 // remove removes annotations that match, and returns how many are left and how many it has removed.
-func (s *Annotations) remove(ctx context.Context, tenant string, match func(Annotation) bool) (left, removed int,
+func (s *Annotations) remove(ctx context.Context, tenant string, match func(stored) bool) (left, removed int,
 	err error) {
 	err = store.Contend(ctx, func() error {
 		all, err := s.all(ctx, tenant)
@@ -260,7 +269,7 @@ func (s *Annotations) remove(ctx context.Context, tenant string, match func(Anno
 		}
 		left = len(all)
 		for _, a := range all {
-			if a.etag == "" || !match(a.Annotation) {
+			if a.etag == "" || !match(a) {
 				continue
 			}
 			gone := documentOf(tenant, annotationBody{Annotation: Annotation{ID: a.ID}, TTL: goneFor, Gone: true})
@@ -324,7 +333,7 @@ func (s *Annotations) move(ctx context.Context, tenant string) error {
 			return err
 		}
 		for _, a := range old.all {
-			if err := s.create(ctx, tenant, a); err != nil {
+			if err := s.create(ctx, tenant, stored{Annotation: a}); err != nil {
 				return err
 			}
 		}

@@ -132,7 +132,7 @@ func TestErasureHidesAnnotations(t *testing.T) {
 
 	others, err := s.List(t.Context(), "globex")
 	require.NoError(t, err)
-	require.NoError(t, s.Merge(t.Context(), "acme", others))
+	require.NoError(t, s.Merge(t.Context(), "acme", "", others))
 	require.Equal(t, []string{"later", "later"}, listed("acme"))
 	docsOf, err := docs.List(t.Context(), tenant.KindAnnotations+".acme")
 	require.NoError(t, err)

@@ -53,6 +53,8 @@ type Copy struct {
 // Config is what a Cache needs. Catalog has no default.
 type Config struct {
 	Catalog store.Catalog
+	// Own leaves entries out that were copied from another account: what is read here has its own (rule T6).
+	Own bool
 	// Bytes bounds the memory of all copies except the one that was used last.
 	Bytes int64 `type:"mib" default:"256"`
 	Now   func() time.Time
@@ -237,6 +239,9 @@ func (d *Cache) readPages(ctx context.Context, tenant string, c *Copy, infos []s
 		}
 	}
 	err = store.TenantPages{Catalog: d.cfg.Catalog, Tenant: tenant}.Read(ctx, missing, func(p catalog.Page) error {
+		if d.cfg.Own && p.Account != "" {
+			p.Entries = nil
+		}
 		added := c.add(p)
 		if c.pages[p.ID] = true; !added {
 			return errForgets

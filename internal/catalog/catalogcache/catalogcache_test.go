@@ -12,6 +12,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A copy of what is the account's own has nothing that was copied from another one.
+func TestOwnEntries(t *testing.T) {
+	pages := storetest.NewCatalog(t)
+	pages.AddPage("acme", catalog.Entry{Device: "ant", First: 5, Last: 5})
+	id, doc, err := catalog.Encode(catalog.Page{Account: "EAST",
+		Entries: []catalog.Entry{{Device: "ant", First: 1, Last: 9}, {Device: "bee"}}})
+	require.NoError(t, err)
+	require.NoError(t, pages.Create(t.Context(), "acme", id, doc))
+	for isOwn, want := range map[bool]catalog.Entry{true: {First: 5, Last: 5}, false: {First: 1, Last: 9}} {
+		held, err := catalogcache.New(catalogcache.Config{Catalog: pages, Own: isOwn}).Get(t.Context(), "acme", time.Time{})
+		require.NoError(t, err)
+		held.Use(func(x *catalog.Index) {
+			ant, _ := x.Entry("ant")
+			require.Equal(t, []int64{want.First, want.Last}, []int64{ant.First, ant.Last})
+			_, isKnown := x.Entry("bee")
+			require.Equal(t, !isOwn, isKnown)
+		})
+	}
+}
+
 // While a catalog that has forgotten a device is read again from the beginning, and where that read fails, others who
 // are content with what was read before have all of it.
 func TestCopyWhileItIsReadAnew(t *testing.T) {

@@ -129,11 +129,11 @@ func (s span) with(first, last int64) span {
 	return span{min(s.from, first), max(s.to, last+1)}
 }
 
-// isForgetting reports whether the catalog forgets a device for an order that is not acknowledged, or that was copied:
-// then readings of the account's own may be left, which the next record of the device lists again. The caller holds mu.
+// isForgetting reports whether the catalog forgets a device for an order that is not acknowledged: then readings may be
+// left, which the next record of the device lists again. The caller holds mu.
 func (o *oracle) isForgetting(tenant, device string) bool {
 	for _, x := range o.orders {
-		if (x.acknowledged.IsZero() || x.isCopy) && x.tenant == tenant && (x.device == "" || x.device == device) {
+		if x.acknowledged.IsZero() && x.tenant == tenant && (x.device == "" || x.device == device) {
 			return true
 		}
 	}

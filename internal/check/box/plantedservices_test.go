@@ -4,9 +4,9 @@ package box_test
 var plantedServices = []planted{
 	// Rollups.
 	{name: "V1 a manifest is replaced whatever it says", with: rollupMakers, file: "internal/rollups/round.go",
-		old: "	} else {\n		receipt, err = r.cfg.Rollups.ReplaceRollup(ctx, key, id, r.etag, doc)",
-		new: "	} else {\n		v, _, _, _ := r.cfg.Rollups.ReadRollup(ctx, key, id)\n" +
-			"		receipt, err = r.cfg.Rollups.ReplaceRollup(ctx, key, id, v.ETag, doc)",
+		old: "		return r.cfg.Rollups.ReplaceRollup(ctx, key, id, r.etag, doc)",
+		new: "		v, _, _, _ := r.cfg.Rollups.ReadRollup(ctx, key, id)\n" +
+			"		return r.cfg.Rollups.ReplaceRollup(ctx, key, id, v.ETag, doc)",
 		missed: "defence in depth: each manifest is right by itself, and rollups that are gone count as never made"},
 	{name: "V1 a name is used again", with: rollupMakers, file: "internal/rollups/correct.go",
 		old: "b := rollup.Batch{Name: r.cfg.Name(),", new: `b := rollup.Batch{Name: "same",`},

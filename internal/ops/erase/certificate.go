@@ -216,14 +216,11 @@ func checkSignature(in signedCertificate, key []byte) error {
 	return nil
 }
 
-// forgottenPerPage is how many devices a page forgets at most: 400 KB.
-const forgottenPerPage = 10_000
-
 // Forget makes the catalog forget the devices of an order about all days, as they were known when it was announced,
 // and entries from ingesters that do not know the order yet. It comes before the order is acknowledged: from then on
 // ingesters write the entries of the devices again, with a time behind that of the page that forgets. It comes again
 // after the sweep, for devices of a tenant that the catalog did not have. The role provision merges the pages that
-// have them, without them.
+// have them, without them. An order that was copied has pages forget that were copied from the same account.
 func Forget(ctx context.Context, pages store.Catalog, o *erasure.Order) error {
 	devices := []string{o.Device}
 	if o.Device == "" {
@@ -234,10 +231,11 @@ func Forget(ctx context.Context, pages store.Catalog, o *erasure.Order) error {
 		copied.Use(func(x *catalog.Index) { devices = append(devices, x.Devices()...) }) // no device has an empty id
 	}
 	until := o.ForgottenUntil().UnixMilli()
-	for some := range slices.Chunk(devices, forgottenPerPage) {
+	for some := range slices.Chunk(devices, catalog.MaxForgotten) {
 		page := catalog.Page{Updated: until}
 		for _, device := range some {
-			page.Forget = append(page.Forget, catalog.Forgotten{Device: catalog.Digest(device), Until: until})
+			page.Forget = append(page.Forget, catalog.Forgotten{Device: catalog.Digest(device), Account: o.Account,
+				Until: until})
 		}
 		id, doc, err := catalog.Encode(page)
 		if err != nil {

@@ -103,30 +103,18 @@ func (c *clearing) manifests(ctx context.Context, key store.RollupKey, part tele
 }
 
 func manifestNames(m *rollup.Manifest, order *erasure.Order) (out []string) {
-	add := func(device string) {
-		if order.Matches(device, m.Day) {
-			out = append(out, device)
-		}
-	}
-	for device := range m.Raw {
-		add(device)
-	}
+	out = slices.Collect(maps.Keys(m.Raw))
 	for _, b := range m.Batches {
-		for _, device := range b.Devices {
-			add(device)
-		}
+		out = append(out, b.Devices...)
 	}
-	return out
+	return slices.DeleteFunc(out, func(device string) bool { return !order.Matches(device, m.Day) })
 }
 
 // shows reports whether a series index names a device that the order is about.
 func (c *clearing) shows(d *rollup.Document) bool {
-	if !c.order.Matches(c.order.Device, d.Day) {
-		return false
-	}
-	return c.order.Device == "" || slices.ContainsFunc(d.SeriesIndex, func(s rollup.Series) bool {
-		return s.Device == c.order.Device
-	})
+	isNamed := func(s rollup.Series) bool { return s.Device == c.order.Device }
+	return c.order.Matches(c.order.Device, d.Day) &&
+		(c.order.Device == "" || slices.ContainsFunc(d.SeriesIndex, isNamed))
 }
 
 // day removes all rollups of a day, which are then made anew: the manifest first, and series indexes last, so that the

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,13 +24,6 @@ import (
 	"binnacle/sharding"
 )
 
-// Chunks is where chunks are read and replaced.
-type Chunks interface {
-	store.Reader
-	store.Writer
-	store.Replacer
-}
-
 // passes is how often a part of a container is read before the sweep of its order fails and begins again.
 const passes = 20
 
@@ -43,7 +37,7 @@ type sweep struct {
 	survey bool // nothing is changed, and what would be erased is counted
 	facts  *control.Snapshot
 	tenant tenant.Tenant
-	places map[sharding.Key]*place
+	places places
 
 	progress erasure.Progress
 	// stored is when progress was stored.
@@ -107,13 +101,11 @@ func (s *sweep) run(ctx context.Context) ([]erasure.Swept, error) {
 		s.storeProgress(ctx)
 	}
 	var out []erasure.Swept
-	for _, p := range s.places {
+	for _, key := range s.places.keys() {
+		p := s.places[key]
 		p.Digest = p.digest()
 		out = append(out, p.Swept)
 	}
-	slices.SortFunc(out, func(a, b erasure.Swept) int {
-		return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.TenantShard, b.TenantShard))
-	})
 	return out, nil
 }
 
@@ -299,24 +291,34 @@ func (s *sweep) fence(ctx context.Context, tail *found, through int64) error {
 func (s *sweep) count(chunks []*found) {
 	for _, f := range chunks {
 		if f.Rows > 0 && f.Through <= s.through(f) {
-			p := s.placeOf(f)
+			p := s.places.of(f)
 			p.Chunks++
 			p.Rows += f.Rows
 		}
 	}
 }
 
-func (s *sweep) placeOf(f *found) *place {
+// places are what is found, by first-level key.
+type places map[sharding.Key]*place
+
+// of returns the place of a chunk.
+func (p places) of(f *found) *place {
 	key := sharding.Key{Container: f.Key.Container, TenantShard: f.TenantShard}
-	if s.places[key] == nil {
-		s.places[key] = &place{Swept: erasure.Swept{Container: key.Container, TenantShard: key.TenantShard}}
+	if p[key] == nil {
+		p[key] = &place{Swept: erasure.Swept{Container: key.Container, TenantShard: key.TenantShard}}
 	}
-	return s.places[key]
+	return p[key]
+}
+
+func (p places) keys() []sharding.Key {
+	return slices.SortedFunc(maps.Keys(p), func(a, b sharding.Key) int {
+		return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.TenantShard, b.TenantShard))
+	})
 }
 
 // note counts what chunks say that the order has erased, of chains that need nothing any more.
 func (s *sweep) note(chunks []*found) {
 	for _, f := range chunks {
-		s.placeOf(f).note(f, s.order)
+		s.places.of(f).note(f, s.order)
 	}
 }

@@ -293,3 +293,24 @@ func TestProgressBehindALaggingReplica(t *testing.T) {
 	w.docs.Lagging = func(string) bool { return true }
 	require.NoError(t, w.orders.StoreProgress(t.Context(), "o", erasure.Progress{Containers: 2}))
 }
+
+// An order that was copied is older than its acknowledgement. It is swept again some minutes after that: a copy that
+// did not know it may have a create in flight.
+func TestOldOrderIsSweptAgain(t *testing.T) {
+	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	w := newWorldAt(t, func() time.Time { return now }, 1e8)
+	o := &erasure.Order{ID: "20261119T000000Z-1", Tenant: "acme", Device: "m9", To: erasure.EveryDay,
+		At: now.Add(-24 * time.Hour)}
+	require.NoError(t, w.orders.Restore(t.Context(), o))
+	require.NoError(t, w.orders.Acknowledge(t.Context(), o.ID, []erasure.Position{{Stream: 1, Through: 50}}))
+	s := w.sweeper()
+	require.NoError(t, s.Round(t.Context()))
+	w.create("acme", "m9", header(firstDay, 0, -1))
+	now = now.Add(erase.SettledAfter + time.Second)
+	require.NoError(t, s.Round(t.Context()))
+	for _, c := range w.chunks("acme", "m9") {
+		require.Zero(t, c.Header.Rows)
+	}
+	require.Len(t, w.chunks("acme", "m9"), 2, "and a fence")
+	require.NotZero(t, w.orderOf(o).SweptAt)
+}

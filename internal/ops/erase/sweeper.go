@@ -15,12 +15,11 @@ import (
 	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/tenant"
-	"binnacle/sharding"
 )
 
 // Config is what a Sweeper needs. Chunks, Rollups, Orders and Snapshot have no default.
 type Config struct {
-	Chunks  Chunks
+	Chunks  store.Chunks
 	Rollups store.RollupWriter
 	Orders  *erasure.Orders
 	// Snapshot returns a snapshot that is a few seconds old at most.
@@ -78,8 +77,8 @@ func (s *Sweeper) Run(ctx context.Context) error {
 // voidAfter is the age of an order that is not acknowledged from which on its process has died: workers wait for it.
 const voidAfter = time.Minute
 
-// SettledAfter is the age of an order from which on its sweep may end. Before that a worker that does not know the
-// order may store the first chunk of a chain, which no fence closes.
+// SettledAfter is how long after its acknowledgement the sweep of an order may end. Before that a worker or copy that
+// does not know the order may store the first chunk of a chain, which no fence closes.
 const SettledAfter = 5 * time.Minute
 
 // ClearAfter is how long after the end of its sweep the rollups of an order are cleared: a request of a round that did
@@ -152,17 +151,19 @@ func (s *Sweeper) Survey(ctx context.Context, v *control.Snapshot, o *erasure.Or
 	if !known {
 		return nil, fmt.Errorf("tenant %q is not known", o.Tenant)
 	}
-	w := &sweep{Sweeper: s, order: o, facts: v, tenant: tenant, survey: true, places: make(map[sharding.Key]*place)}
+	w := &sweep{Sweeper: s, order: o, facts: v, tenant: tenant, survey: true, places: make(places)}
 	return w.run(ctx)
 }
 
-func (s *Sweeper) isSettled(o *erasure.Order) bool { return s.cfg.Now().Sub(o.At) > SettledAfter }
+func (s *Sweeper) isSettled(o *erasure.Order) bool {
+	return s.cfg.Now().Sub(o.AcknowledgedAt) > SettledAfter
+}
 
 // sweep sweeps an order. Where it was settled before, that is the end.
 func (s *Sweeper) sweep(ctx context.Context, v *control.Snapshot, o *erasure.Order) error {
 	tenant, _ := v.Tenant(o.Tenant)
 	began, isSettled := s.cfg.Now(), s.isSettled(o)
-	w := &sweep{Sweeper: s, order: o, facts: v, tenant: tenant, places: make(map[sharding.Key]*place), stored: began}
+	w := &sweep{Sweeper: s, order: o, facts: v, tenant: tenant, places: make(places), stored: began}
 	places, err := w.run(ctx)
 	if err != nil {
 		return err
@@ -211,7 +212,7 @@ func (s *Sweeper) clearPlaces(ctx context.Context, v *control.Snapshot, o *erasu
 		}
 	}
 	if s.cfg.Annotations != nil {
-		if _, err := s.cfg.Annotations.Erase(ctx, o); err != nil {
+		if err := s.cfg.Annotations.Erase(ctx, o); err != nil {
 			return err
 		}
 	}

@@ -1,13 +1,11 @@
 package erase
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -66,8 +64,7 @@ type verifier struct {
 	tenant      tenant.Tenant
 	pacer       retry.RUPacer
 	out         Verification
-	// places are the places of chunks without rows.
-	places map[sharding.Key]*place
+	places      places // of chunks without rows
 
 	// Of the place that is being read:
 	live      map[deviceDay]bool // have rows of after the order, or had until another order that is not cleared
@@ -88,8 +85,8 @@ func Verify(ctx context.Context, cfg VerifyConfig, v *control.Snapshot, c *Certi
 	}
 	w := &verifier{VerifyConfig: cfg, certificate: c, order: c.order(), tenant: t,
 		orders: v.Erasures(c.Tenant), pacer: retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: retry.Pause},
-		places: make(map[sharding.Key]*place), out: Verification{Findings: []Finding{}}}
-	w.checkOrder(v)
+		places: make(places), out: Verification{Findings: []Finding{}}}
+	w.checkOrder()
 	days := telemetry.Range{From: w.order.From.Start(), To: w.order.To.Start()}
 	for _, container := range v.Containers() {
 		owner, span, ok := sharding.ParseContainer(container.Container)
@@ -134,14 +131,13 @@ func (w *verifier) pay(ctx context.Context) func(rus float64) error {
 }
 
 // checkOrder finds what the account's order and the certificate do not agree on.
-func (w *verifier) checkOrder(v *control.Snapshot) {
-	all := v.Erasures(w.order.Tenant)
-	i := slices.IndexFunc(all, func(o *erasure.Order) bool { return o.ID == w.order.ID })
-	if i < 0 {
+func (w *verifier) checkOrder() {
+	stored, c := w.orders.Find(w.order.ID), w.certificate
+	if stored == nil {
 		w.find(document{sharding.Key{}, w.order.ID}, "the account does not have the order: give it again")
 		return
 	}
-	stored, c := all[i], w.certificate
+	w.order.Account = stored.Account
 	switch {
 	case stored.ClearedAt.IsZero():
 		w.find(document{sharding.Key{}, stored.ID}, "the order is not cleared in this account")
@@ -216,7 +212,7 @@ func (w *verifier) chunks(ctx context.Context, key sharding.Key, r telemetry.Ran
 		through := w.order.Through(f.ID.Stream, f.ID.Partition)
 		switch {
 		case f.Rows == 0:
-			w.placeOf(f).note(f, w.order)
+			w.places.of(f).note(f, w.order)
 			if slices.ContainsFunc(f.Erased, w.isUncleared) {
 				w.live[deviceDay{f.Device, f.ID.Day}] = true
 			}
@@ -238,9 +234,8 @@ func (w *verifier) chunks(ctx context.Context, key sharding.Key, r telemetry.Ran
 
 // isUncleared reports whether rows are of another order, and rollups that show them may still be there.
 func (w *verifier) isUncleared(rows chunk.Erased) bool {
-	return rows.Order != w.order.ID && !slices.ContainsFunc(w.orders, func(o *erasure.Order) bool {
-		return o.ID == rows.Order && !o.ClearedAt.IsZero()
-	})
+	o := w.orders.Find(rows.Order)
+	return rows.Order != w.order.ID && (o == nil || o.ClearedAt.IsZero())
 }
 
 // mayShow reports whether rollups may show a device on a day: it has rows of after the order, or its rows have expired,
@@ -254,14 +249,6 @@ func idOf(doc []byte) string {
 	var d struct{ ID string }
 	_ = json.Unmarshal(doc, &d) // what can't be read has none
 	return d.ID
-}
-
-func (w *verifier) placeOf(f *found) *place {
-	key := sharding.Key{Container: f.Key.Container, TenantShard: f.TenantShard}
-	if w.places[key] == nil {
-		w.places[key] = &place{Swept: erasure.Swept{Container: key.Container, TenantShard: key.TenantShard}}
-	}
-	return w.places[key]
 }
 
 // batch is a part of a batch of rollups.
@@ -353,10 +340,17 @@ func (w *verifier) stale(device string, d *rollup.Document) string {
 		return "is older than the sweep"
 	case !w.mayShow(device, d.Day):
 		return "it has no chunk there"
-	case !w.committed[batch{day: d.Day, name: d.Batch}]:
+	case !w.committed[batch{day: d.Day, name: d.Batch}] && !w.isClearing(d.Day):
 		return "no manifest names its batch"
 	}
 	return ""
+}
+
+// isClearing reports whether rollups of a day may be on their way out for another order: their manifest goes first.
+func (w *verifier) isClearing(day telemetry.Day) bool {
+	return slices.ContainsFunc(w.orders, func(o *erasure.Order) bool {
+		return !o.SweptAt.IsZero() && o.ClearedAt.IsZero() && o.Matches(o.Device, day)
+	})
 }
 
 // compare finds where chunks without rows and the certificate do not agree.
@@ -369,10 +363,7 @@ func (w *verifier) compare() {
 			w.out.Expired += p.Chunks
 		}
 	}
-	keys := slices.SortedFunc(maps.Keys(w.places), func(a, b sharding.Key) int {
-		return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.TenantShard, b.TenantShard))
-	})
-	for _, key := range keys {
+	for _, key := range w.places.keys() {
 		p, c := w.places[key], certified[key]
 		switch {
 		case p.Chunks < c.Chunks:
@@ -393,7 +384,7 @@ func (w *verifier) catalog(ctx context.Context) error {
 	at, until := sharding.Key{Container: "catalog"}, w.order.ForgottenUntil().UnixMilli()
 	var ids []string
 	for _, i := range infos {
-		if w.out.Pages++; i.Devices > 0 && i.Updated <= until {
+		if w.out.Pages++; i.Devices > 0 && i.Updated <= until && w.order.IsAbout(i.Account) {
 			ids = append(ids, i.ID)
 		}
 	}

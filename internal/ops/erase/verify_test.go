@@ -228,6 +228,27 @@ func TestVerifyBesideANewerOrder(t *testing.T) {
 	require.Empty(t, e.verify(e.certificate).Findings)
 }
 
+// A certificate holds while rollups are removed for a newer order, their manifest first.
+func TestVerifyWhileRollupsAreCleared(t *testing.T) {
+	e := newErased(t, wholeDevice)
+	now, deletes := e.now(), 0
+	e.now = func() time.Time { return now }
+	newer := e.world.order(erasure.Order{Tenant: "acme", Device: "m1", To: erasure.EveryDay}, 1000)
+	e.rollups.Fault = func(op storetest.RollupOp) *storetest.Fault {
+		if op.Kind == storetest.DeleteRollup {
+			deletes++
+			require.Empty(t, e.verify(e.certificate).Findings)
+		}
+		return nil
+	}
+	s := e.sweeper()
+	for e.orderOf(newer).ClearedAt.IsZero() {
+		require.NoError(t, s.Round(t.Context()))
+		now = now.Add(20 * time.Second)
+	}
+	require.Greater(t, deletes, 1)
+}
+
 // A certificate holds where chunks of after the order have expired: rollups outlive them.
 func TestVerifyOfExpiredDays(t *testing.T) {
 	e := newErased(t, wholeDevice)

@@ -40,6 +40,7 @@ func (c *Copier) pass(ctx context.Context, v facts) error {
 	r := &c.result
 	r.Chains, r.Chunks, r.Erased, r.Rows, r.Through, r.OnlyTo, r.Expiring, r.Different = 0, 0, 0, 0, 0, 0, 0, nil
 	c.mu.Unlock()
+	clear(c.times) // an order may have come since they were counted
 	sums := [2][]string{}
 	for _, r := range c.ranges(v) {
 		err := c.persist(ctx, func(ctx context.Context) error { return c.part(ctx, part{r, c.cfg.Device}, &sums) })
@@ -74,41 +75,37 @@ type part struct {
 	device string // empty: all
 }
 
-func compareRange(a, b telemetry.Range) int { return cmp.Compare(a.From, b.From) }
-
 func comparePart(a, b part) int {
-	return cmp.Or(compareRange(a.Range, b.Range), cmp.Compare(a.device, b.device))
+	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.device, b.device))
 }
 
 // ranges returns what is copied one after the other: the times of the source's containers, day by day for a whole
 // tenant, which may have many devices.
 func (c *Copier) ranges(v facts) (out []telemetry.Range) {
-	days := make(map[telemetry.Range]bool) // two containers may be of one time
+	step, end := int64(telemetry.DayMillis), c.cfg.Days.From
+	if c.cfg.Device != "" {
+		step *= 30
+	}
+	for _, span := range c.spans(v) {
+		for from := max(span.From, end); from < span.To; from = end { // spans may overlap
+			end = min(from+step, span.To)
+			out = append(out, telemetry.Range{From: from, To: end})
+		}
+	}
+	return out
+}
+
+// spans returns the times of the source's containers, in order, each once.
+func (c *Copier) spans(v facts) (out []telemetry.Range) {
 	for _, container := range v.from.ContainersOf(c.cfg.Tenant, c.cfg.Days) {
 		_, span, _ := sharding.ParseContainer(container)
-		all := telemetry.Range{From: max(c.cfg.Days.From, span.Range().From), To: min(c.cfg.Days.To, span.Range().To)}
-		for from := all.From; from < all.To; {
-			day := telemetry.Range{From: from, To: telemetry.DayOf(from).End()}
-			days[day] = true
-			from = day.To
-		}
+		all := span.Range()
+		out = append(out, telemetry.Range{From: max(c.cfg.Days.From, all.From), To: min(c.cfg.Days.To, all.To)})
 	}
-	out = slices.SortedFunc(maps.Keys(days), compareRange)
-	if c.cfg.Device == "" {
-		return out
-	}
-	const most = 30 // days of one device
-	var joined []telemetry.Range
-	for some := range slices.Chunk(out, most) {
-		for _, day := range some {
-			if n := len(joined); n > 0 && joined[n-1].To == day.From && day.From != some[0].From {
-				joined[n-1].To = day.To
-			} else {
-				joined = append(joined, day)
-			}
-		}
-	}
-	return joined
+	slices.SortFunc(out, func(a, b telemetry.Range) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	})
+	return slices.Compact(out)
 }
 
 // part copies the chunks of a part, until the target has them all when both are read.
@@ -301,12 +298,11 @@ func (c *Copier) putDevice(ctx context.Context, visits []sharding.Visit, to entr
 // source erased since (rules T3 and T4). Anything else stays as it is, and is different.
 func (c *Copier) putChunk(ctx context.Context, s source, at *entry) error {
 	for pauses := (retry.Policy{First: time.Second, Max: 5 * time.Second}).Begin(); ; {
-		w, err := c.writeOf(ctx, s, at)
-		if err != nil || w == nil {
-			return err
+		w, rus, err := c.write(ctx, s, at)
+		if err == nil {
+			return c.pay(ctx, c.toPace, rus)
 		}
-		err = c.send(ctx, w)
-		if !errors.Is(err, store.ErrNoContainer) {
+		if w == nil || !errors.Is(err, store.ErrNoContainer) {
 			return err
 		}
 		if pauses.Count() == 0 {
@@ -317,6 +313,19 @@ func (c *Copier) putChunk(ctx context.Context, s source, at *entry) error {
 			return err
 		}
 	}
+}
+
+// writeTime is how long after a look at the orders a chunk may be stored: their sweep goes on for longer.
+const writeTime = 3 * time.Minute
+
+// write does the write that a chunk of the source needs, if it needs one. It returns what that cost.
+func (c *Copier) write(ctx context.Context, s source, at *entry) (w *write, rus float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	if w, err = c.writeOf(ctx, s, at); err == nil && w != nil {
+		rus, err = c.send(ctx, w)
+	}
+	return w, rus, err
 }
 
 // write is one write of a copy.
@@ -359,30 +368,29 @@ func (c *Copier) writeOf(ctx context.Context, s source, at *entry) (*write, erro
 }
 
 // send does one write. It fails with store.ErrExists or store.ErrChanged where another document is there.
-func (c *Copier) send(ctx context.Context, w *write) error {
+func (c *Copier) send(ctx context.Context, w *write) (rus float64, err error) {
 	counter, receipt := &c.result.Replaced, store.Receipt{}
-	var err error
 	if w.at != nil {
 		receipt, err = c.cfg.To.Chunks.ReplaceChunk(ctx, store.Version{Key: w.at.Key, ID: w.id.String(), ETag: w.at.ETag},
 			w.doc)
 	} else {
 		counter = &c.result.Copied
 		if err := c.cfg.To.Directory.AskMonth(ctx, w.key.Container); err != nil {
-			return err
+			return 0, err
 		}
 		if !c.cfg.To.Directory.Snapshot().HasContainer(w.key.Container) {
-			return store.ErrNoContainer // it is about to be dropped
+			return 0, store.ErrNoContainer // it is about to be dropped
 		}
 		receipt, err = c.cfg.To.Chunks.Create(ctx, w.key, w.id.String(), w.doc)
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	*counter++
 	c.result.Bytes += int64(len(w.doc))
-	c.mu.Unlock()
-	return c.pay(ctx, c.toPace, receipt.RUs)
+	return receipt.RUs, nil
 }
 
 // count counts what both sides have of a part, and adds the digests of both.

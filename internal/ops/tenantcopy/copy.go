@@ -21,13 +21,6 @@ import (
 	"binnacle/internal/tenant"
 )
 
-// Chunks is where chunks are read, and at the target created and replaced.
-type Chunks interface {
-	store.Reader
-	store.Writer
-	store.Replacer
-}
-
 // Side is one of the two accounts.
 type Side struct {
 	Documents store.Documents
@@ -35,7 +28,7 @@ type Side struct {
 	Directory *control.Directory
 	Orders    *erasure.Orders
 	Catalog   store.Catalog
-	Chunks    Chunks
+	Chunks    store.Chunks
 	Now       func() time.Time // clock of the side's account; Config.Now
 }
 
@@ -106,6 +99,7 @@ type Copier struct {
 	result Result
 	// streams is keyed by the number at the source.
 	streams map[uint32]uint32
+	isNamed bool // all streams are
 	facts   facts
 }
 
@@ -208,16 +202,28 @@ func (c *Copier) mapStreams(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	streams := make(map[uint32]uint32, len(all))
+	streams, isNamed := make(map[uint32]uint32, len(all)), true
 	for _, s := range all {
-		if streams[s.Number], err = to.CopiedStream(ctx, c.account, s.Number); err != nil {
+		copied, err := to.CopiedStream(ctx, c.account, s.Number)
+		if err != nil {
 			return err
 		}
+		streams[s.Number], isNamed = copied.Number, isNamed && copied.Named
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.streams, c.result.Streams = streams, maps.Clone(streams)
+	c.streams, c.isNamed, c.result.Streams = streams, isNamed, maps.Clone(streams)
 	return nil
+}
+
+// namedBy returns the name of the source, empty where an earlier release has copied what does not name it.
+func (c *Copier) namedBy() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.isNamed {
+		return ""
+	}
+	return c.account
 }
 
 func (c *Copier) streamAt(number uint32) (uint32, bool) {

@@ -27,6 +27,7 @@ import (
 	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/querytest"
+	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
 )
@@ -215,7 +216,7 @@ func TestCopyEqualsSource(t *testing.T) {
 
 // lagging reads from a replica that lacks some chunks.
 type lagging struct {
-	tenantcopy.Chunks
+	store.Chunks
 	lacks func(doc []byte) bool
 }
 
@@ -540,4 +541,169 @@ func etagOf(t *testing.T, doc []byte, id, known string) string {
 		return d.ETag
 	}
 	return known
+}
+
+// What the target has of its own stays in its lists, and so do its annotations, when an order about all of the tenant
+// comes from the source (rules T4 and E-R10).
+func TestCopiedOrderLeavesWhatIsTheTargets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		p.chunk(p.to, reading{1, 1, 20, 6, 7})
+		own, _ := p.to.Catalog.Entry("acme", "m1")
+		for w, text := range map[*querytest.World]string{p.from: "the source's", p.to: "the target's own"} {
+			_, err := p.annotations(w).Add(t.Context(), "acme", tenant.Annotation{Time: 1, Text: text}, 0)
+			require.NoError(t, err)
+		}
+		p.copy(p.config())
+		both, _ := p.to.Catalog.Entry("acme", "m1")
+		require.NotEqual(t, own.First, both.First)
+		p.order(p.from, erasure.Order{To: erasure.EveryDay}, 100)
+		p.copy(p.config())
+		is, _ := p.to.Catalog.Entry("acme", "m1")
+		require.Equal(t, own, is)
+		_, isKnown := p.to.Catalog.Entry("acme", "m0")
+		require.False(t, isKnown)
+		v, err := p.side(p.to).Directory.Refresh(t.Context())
+		require.NoError(t, err)
+		shown, err := tenant.NewAnnotations(p.to.Documents, p.to.Documents, v.Erasures).List(t.Context(), "acme")
+		require.NoError(t, err)
+		require.Len(t, shown, 1)
+		require.Equal(t, "the target's own", shown[0].Text)
+		require.False(t, v.Erasures("acme").Hides("m1", -1, 0), "a reading that the target has refused")
+	})
+}
+
+// What an earlier release has copied does not name its source: then the catalog forgets all of the device.
+func TestOrderAfterACopyOfAnEarlierRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		account, err := control.AccountName(t.Context(), p.from.Documents)
+		require.NoError(t, err)
+		_, err = stream.NewStreams(p.to.Documents).Find(t.Context(), "copied from "+account, "0000000001", 0)
+		require.NoError(t, err)
+		p.to.Catalog.AddPage("acme", storetest.Entry("m1", nil, "copied before"))
+		p.order(p.from, erasure.Order{Device: "m1", To: erasure.EveryDay}, 100)
+		p.from.Catalog = storetest.NewCatalog(t)
+		p.copy(p.config())
+		_, isKnown := p.to.Catalog.Entry("acme", "m1")
+		require.False(t, isKnown)
+	})
+}
+
+// The target lists a device that the source's catalog learns of after its first chunk was stored (rule T6).
+func TestCopyListsWhatTheCatalogLearnsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		p.from.Catalog = storetest.NewCatalog(t)
+		cfg, began := p.config(), time.Now()
+		cfg.From.Now = func() time.Time { return noon.Add(time.Since(began)) }
+		go func() {
+			time.Sleep(time.Minute)
+			p.from.Catalog.AddPage("acme", storetest.Entry("m2", nil, "x"))
+		}()
+		p.copy(cfg)
+		is, _ := p.to.Catalog.Entry("acme", "m2")
+		require.Equal(t, []string{"x"}, is.MetricNames())
+	})
+}
+
+// Where a device is erased while it is copied, and reports again, the target lists it from then on.
+func TestCopiedTimesAfterAnOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		cfg, isGiven := p.config(), false
+		cfg.Progress = func(r tenantcopy.Result) {
+			if r.Chunks < 28 || isGiven {
+				return
+			}
+			isGiven = true
+			o := p.order(p.from, erasure.Order{Device: "m1", To: erasure.EveryDay}, 100)
+			require.NoError(t, erase.Forget(t.Context(), p.from.Catalog, o))
+			id, doc, err := catalog.Encode(catalog.Page{Updated: o.ForgottenUntil().UnixMilli() + 1, Entries: []catalog.Entry{
+				{Device: "m1", First: noon.UnixMilli(), Last: noon.UnixMilli()}}})
+			require.NoError(t, err)
+			require.NoError(t, p.from.Catalog.Create(t.Context(), "acme", id, doc))
+		}
+		p.copy(cfg)
+		is, isKnown := p.to.Catalog.Entry("acme", "m1")
+		require.True(t, isKnown)
+		require.Equal(t, []int64{noon.UnixMilli(), noon.UnixMilli()}, []int64{is.First, is.Last})
+	})
+}
+
+// Chunks of a day expire together at a target that keeps the tenant for longer: it does not hide the day (rule T5).
+func TestCopiedDayExpiresAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := twoAccounts(t)
+		p.to.Store.CreateContainer(months[1])
+		for w, days := range map[*querytest.World]time.Duration{p.from: 10, p.to: 400} {
+			_, err := control.NewDirectory(control.DirectoryConfig{Documents: w.Documents, Now: p.now,
+				Retention: days * 24 * time.Hour}).Register(t.Context(), "acme")
+			require.NoError(t, err)
+		}
+		p.chunk(p.from, reading{1, 0, 19, 0, 1})
+		p.wait(time.Hour)
+		p.chunk(p.from, reading{1, 0, 19, 1, 1}) // with the time to live of when it was cut, an hour before
+		p.copy(p.config())
+		var all []int
+		for _, s := range p.to.Store.Documents() {
+			c, err := chunk.Parse(s.Doc)
+			require.NoError(t, err)
+			all = append(all, c.Header.TTL)
+		}
+		want := int((9*24 + 11) * time.Hour / time.Second)
+		require.Equal(t, []int{want, want}, all)
+	})
+}
+
+// An order of the source is older than the age at which the target makes those void that are only announced. It is
+// stored under its id all the same, however long the catalog takes.
+func TestSlowCatalogUnderACopiedOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		given, forgets := p.order(p.from, erasure.Order{To: erasure.EveryDay}, 100), 0
+		p.wait(time.Hour)
+		cfg := p.config()
+		cfg.Forget = func(ctx context.Context, pages store.Catalog, o *erasure.Order) error {
+			if forgets++; forgets < 4 {
+				p.sweep(p.to)
+			}
+			return erase.Forget(ctx, pages, o)
+		}
+		p.copy(cfg)
+		v, err := p.side(p.to).Directory.Refresh(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, given.ID, v.Erasures("acme")[0].ID)
+		require.Equal(t, 1, forgets)
+	})
+}
+
+// standing is a target at which a copy stands still before its first create.
+type standing struct {
+	store.Chunks
+	creates atomic.Int64
+	late    atomic.Bool
+}
+
+func (s *standing) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
+	if s.creates.Add(1) == 1 {
+		time.Sleep(10 * time.Minute)
+		s.late.Store(ctx.Err() == nil)
+	}
+	if err := ctx.Err(); err != nil {
+		return store.Receipt{}, err
+	}
+	return s.Chunks.Create(ctx, key, id, doc)
+}
+
+// A copy that stood still since it looked at the orders stores nothing: the sweep of one that came may have ended.
+func TestCopyThatStoodStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		cfg := p.config()
+		to := &standing{Chunks: cfg.To.Chunks}
+		cfg.To.Chunks, cfg.Attempts = to, 3
+		p.requireEqual(p.copy(cfg))
+		require.False(t, to.late.Load())
+	})
 }

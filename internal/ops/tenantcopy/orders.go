@@ -15,7 +15,6 @@ import (
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/stream"
-	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
 )
 
@@ -124,18 +123,20 @@ func isStored(to *control.Snapshot, of *erasure.Order) bool {
 const copySuffix = ".again"
 
 // sendOrder stores an order of the source at the target, under its id and time, with the positions of the streams that
-// were copied. In streams of the target's own it covers nothing that is stored. An order that is so old may be made
-// void before it is acknowledged; then it is stored once more.
+// were copied. It covers nothing that is stored of the target's own: in its streams, and in the catalog and annotations
+// as far as what was copied names the source. An order that is so old may be made void before it is acknowledged; then
+// it is stored once more.
 func (c *Copier) sendOrder(ctx context.Context, o *erasure.Order) error {
 	to := *o
+	to.Account = c.namedBy()
+	if to.IsWhole() { // that takes a while: an order that is so old is made void at once
+		if err := c.cfg.Forget(ctx, c.cfg.To.Catalog, &to); err != nil {
+			return err
+		}
+	}
 	for n := 1; ; n++ {
 		if err := c.cfg.To.Orders.Restore(ctx, &to); err != nil {
 			return err
-		}
-		if to.IsWhole() {
-			if err := c.cfg.Forget(ctx, c.cfg.To.Catalog, &to); err != nil {
-				return err
-			}
 		}
 		positions, err := c.positions(ctx, o)
 		if err == nil {
@@ -186,23 +187,28 @@ func (c *Copier) order(v *facts, e *entry) string {
 	return ""
 }
 
-// ttl returns the time to live of a copy: the rest at the source, and no longer than the target keeps the day. It
-// reports false for a chunk that one of them hides or is about to (rule T5).
+// ttl returns the time to live of a copy: the rest at the source, and no longer than either side keeps the day: the
+// source hides at once what lives for some minutes longer there. It reports false for a chunk that one of them hides or
+// is about to (rule T5).
 func (c *Copier) ttl(v *facts, e *entry) (ttl int, ok bool) {
 	now, day, ms := c.cfg.From.Now(), e.ID.Day, c.cfg.To.Now().UnixMilli()
 	if v.source.ExpiredOf(e.Device, day, now.UnixMilli()) || v.isThere && v.target.ExpiredOf(e.Device, day, ms) {
 		return 0, false
 	}
+	all := []int{v.source.TTLOf(e.Device, day, now.UnixMilli())}
 	if v.isThere {
-		ttl = v.target.TTLOf(e.Device, day, ms)
+		all = append(all, v.target.TTLOf(e.Device, day, ms))
 	}
 	if e.TTL > 0 {
 		left := e.TTL - int(now.Unix()-e.Stored)
 		if left <= 0 {
 			return 0, false
 		}
-		if ttl == 0 || left < ttl {
-			ttl = left
+		all = append(all, left)
+	}
+	for _, one := range all { // 0 never ends
+		if ttl == 0 || one > 0 && one < ttl {
+			ttl = one
 		}
 	}
 	return ttl, true
@@ -212,8 +218,7 @@ func (c *Copier) ttl(v *facts, e *entry) (ttl int, ok bool) {
 func (c *Copier) forgottenAtTarget(v *facts, device string) bool {
 	return slices.ContainsFunc(v.to.Erasures(c.cfg.Tenant), func(o *erasure.Order) bool {
 		id, _, _ := strings.Cut(o.ID, copySuffix)
-		return o.IsWhole() && o.Matches(device, telemetry.Day(0)) &&
-			!slices.ContainsFunc(v.from.Erasures(c.cfg.Tenant), func(s *erasure.Order) bool { return s.ID == id })
+		return o.IsWhole() && o.Matches(device, 0) && v.from.Erasures(c.cfg.Tenant).Find(id) == nil
 	})
 }
 
@@ -230,19 +235,21 @@ func (c *Copier) copyAnnotations(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return tenant.NewAnnotations(c.cfg.To.Documents, c.cfg.To.OfTenants, v.to.Erasures).Merge(ctx, c.cfg.Tenant, all)
+	to := tenant.NewAnnotations(c.cfg.To.Documents, c.cfg.To.OfTenants, v.to.Erasures)
+	return to.Merge(ctx, c.cfg.Tenant, c.account, all)
 }
 
 // copyCatalog stores at the target what the source's catalog says of the devices that are copied, with the times of
-// their chunks (rule T6). A page is named by its content, so that a repeat changes nothing.
-func (c *Copier) copyCatalog(ctx context.Context) error {
-	v, err := c.look(ctx, false)
-	if err != nil {
-		return err
-	}
+// their chunks (rule T6), unless an order has come since these were counted: what they have may be erased. A page is
+// named by its content, so that a repeat changes nothing.
+func (c *Copier) copyCatalog(ctx context.Context, counted facts) error {
 	known, err := catalogcache.New(catalogcache.Config{Catalog: c.cfg.From.Catalog}).Get(ctx, c.cfg.Tenant,
 		time.Time{})
 	if err != nil {
+		return err
+	}
+	v, err := c.look(ctx, true)
+	if err != nil || c.orders(v) != c.orders(counted) {
 		return err
 	}
 	var pages []catalog.EncodedPage
@@ -265,7 +272,7 @@ func (c *Copier) copyCatalog(ctx context.Context) error {
 			}
 		}
 		// That is later than all that the source has forgotten of these devices.
-		pages, err = catalog.Pages(entries, x.Updated())
+		pages, err = catalog.Pages(entries, x.Updated(), c.account)
 	})
 	if err != nil {
 		return err

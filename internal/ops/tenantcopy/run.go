@@ -2,6 +2,7 @@ package tenantcopy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,16 +32,7 @@ func (c *Copier) run(ctx context.Context, settles bool) (Result, error) {
 		if err != nil {
 			return c.result, err
 		}
-		if err := c.pass(ctx, before); err != nil {
-			return c.result, err
-		}
-		if c.cfg.DryRun {
-			return c.result, nil
-		}
-		if err := c.persist(ctx, c.copyCatalog); err != nil {
-			return c.result, err
-		}
-		if err := c.persist(ctx, c.copyAnnotations); err != nil {
+		if err := c.pass(ctx, before); err != nil || c.cfg.DryRun {
 			return c.result, err
 		}
 		isLate := false
@@ -48,6 +40,12 @@ func (c *Copier) run(ctx context.Context, settles bool) (Result, error) {
 			if isLate, err = c.isLate(ctx, before, began); err != nil {
 				return c.result, err
 			}
+		}
+		err = c.persist(ctx, func(ctx context.Context) error { // a catalog learns of devices after their first chunk
+			return errors.Join(c.copyCatalog(ctx, before), c.copyAnnotations(ctx))
+		})
+		if err != nil {
+			return c.result, err
 		}
 		after, err := c.settled(ctx)
 		if err != nil || !isLate && c.orders(before) == c.orders(after) {
@@ -147,13 +145,7 @@ func (c *Copier) visits(v facts) (out []sharding.Visit) {
 	if c.cfg.Device != "" {
 		device = []string{c.cfg.Device}
 	}
-	spans := make(map[telemetry.Range]bool) // two containers may be of one time
-	for _, container := range v.from.ContainersOf(c.cfg.Tenant, c.cfg.Days) {
-		_, span, _ := sharding.ParseContainer(container)
-		all := span.Range()
-		spans[telemetry.Range{From: max(c.cfg.Days.From, all.From), To: min(c.cfg.Days.To, all.To)}] = true
-	}
-	for _, span := range slices.SortedFunc(maps.Keys(spans), compareRange) {
+	for _, span := range c.spans(v) {
 		out = append(out, v.source.Placement.Visits(device, span)...)
 	}
 	return out

@@ -96,7 +96,8 @@ func (c *Catalog) Pages(ctx context.Context, tenant string, since int64) (out []
 	for _, id := range slices.Sorted(maps.Keys(c.pages[tenant])) {
 		if p := c.pages[tenant][id]; p.stored >= since {
 			out = append(out, store.PageInfo{ID: id, Stored: p.stored, Devices: len(p.page.Entries), Updated: p.page.Updated,
-				Bytes: len(p.doc), HasForgotten: len(p.page.Forget) > 0, Applied: p.page.Applied, Replaces: p.page.Replaces})
+				Bytes: len(p.doc), HasForgotten: len(p.page.Forget) > 0, Applied: p.page.Applied, Replaces: p.page.Replaces,
+				Account: p.page.Account})
 		}
 	}
 	return out, nil
