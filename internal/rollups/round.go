@@ -343,8 +343,7 @@ func (r *round) discard(ctx context.Context) {
 // storeTime is how long after a look at the orders a document may be stored: the lead of an erasure has room for it.
 const storeTime = 3 * time.Minute
 
-// store has a document stored, unless an order is against that (rule E-R10). A process that stood still since it looked
-// at the orders stores nothing.
+// store has a document stored, unless an order is against it (rule E-R10), or the process stood still meanwhile.
 func (r *round) store(ctx context.Context, send func(context.Context) (store.Receipt, error)) (store.Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()

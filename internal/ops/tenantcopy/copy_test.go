@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -705,5 +706,23 @@ func TestCopyThatStoodStill(t *testing.T) {
 		cfg.To.Chunks, cfg.Attempts = to, 3
 		p.requireEqual(p.copy(cfg))
 		require.False(t, to.late.Load())
+	})
+}
+
+// A copy that can't read the control documents at its end fails, and does not crash.
+func TestCopyThatFailsAtItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		isLast := false
+		p.to.Documents.Fault = func(_, kind, _ string) *storetest.Fault {
+			isLast = isLast || strings.HasPrefix(kind, tenant.KindAnnotations)
+			if isLast && kind == tenant.Kind {
+				return &storetest.Fault{Err: errors.New("busy")}
+			}
+			return nil
+		}
+		_, err := tenantcopy.New(p.config()).Run(t.Context())
+		require.True(t, isLast)
+		require.ErrorContains(t, err, "busy")
 	})
 }

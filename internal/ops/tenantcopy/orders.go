@@ -64,19 +64,20 @@ func (c *Copier) look(ctx context.Context, anew bool) (v facts, err error) {
 
 // settled returns the control documents of both sides when neither has an order that is announced alone: its operator
 // acknowledges the order soon, or a sweep of that side makes the order of a dead one void.
-func (c *Copier) settled(ctx context.Context) (facts, error) {
-	for {
-		v, err := c.look(ctx, true)
+func (c *Copier) settled(ctx context.Context) (v facts, err error) {
+	for err == nil {
+		if v, err = c.look(ctx, true); err != nil {
+			break
+		}
 		all := slices.Concat(v.from.Erasures(c.cfg.Tenant), v.to.Erasures(c.cfg.Tenant))
 		open := slices.IndexFunc(all, func(o *erasure.Order) bool { return !o.IsAcknowledged() })
-		if err != nil || open < 0 {
-			return v, err
+		if open < 0 {
+			break
 		}
 		c.cfg.Logger.Info("the copy waits for an order that is announced", "tenant", c.cfg.Tenant, "erasure", all[open].ID)
-		if err := retry.Pause(ctx, freshFor); err != nil {
-			return v, err
-		}
+		err = retry.Pause(ctx, freshFor)
 	}
+	return v, err
 }
 
 // sendOrders stores at the target the orders of the source that it lacks.
