@@ -44,7 +44,7 @@ func (p *partition) feedDeferred(ctx context.Context) (more bool) {
 	if !ok {
 		r.release() // others may need the room
 	}
-	if !ok || r.fetching || p.memory.Full() {
+	if !ok || r.fetching || p.full() {
 		return false
 	}
 	if offset < p.first {
@@ -65,7 +65,7 @@ func (p *partition) feedDeferred(ctx context.Context) (more bool) {
 		} else {
 			p.worker.Deferred().SkipTo(r.pending.Next, p.in.cfg.Now())
 		}
-		if offset, ok = p.worker.Deferred().Next(p.in.cfg.Now()); !ok || !r.seek(offset) {
+		if offset, ok = p.worker.Deferred().Next(p.in.cfg.Now()); !ok || !r.seek(offset) || p.full() {
 			break
 		}
 	}

@@ -176,14 +176,18 @@ func (e *Executor) create(ctx context.Context, j *write.Create) error {
 	if e.stores.Directory.Snapshot().Expired(j.Key.Container) {
 		return fmt.Errorf("container %s is expired: %w", j.Key.Container, store.ErrNoContainer)
 	}
-	snapshot := e.stores.Directory.Snapshot()
-	if !j.MayMeetFence() {
-		var err error
-		if snapshot, err = e.youngSnapshot(ctx, firstAge); err != nil {
-			return err
-		}
+	age := control.SnapshotLife
+	if id, _ := chunk.ParseID(j.ID); id.Number == 0 { // it meets no fence
+		age = firstAge
 	}
-	doc, fence, err := j.Under(snapshot.Erasures(j.Tenant()), e.now())
+	orders, err := e.orders(ctx, j.Tenant(), age)
+	if err != nil {
+		return err
+	}
+	if err := e.stores.Directory.Snapshot().Damaged(j.Tenant()); err != nil {
+		return err // its orders are not known
+	}
+	doc, fence, err := j.Under(orders, e.now())
 	if err != nil {
 		return err
 	}
@@ -201,12 +205,16 @@ func (e *Executor) create(ctx context.Context, j *write.Create) error {
 // entryAge is the same of entries of the catalog, which forgets them until a minute after an order (rule E-R10).
 const firstAge, entryAge = time.Minute, 45 * time.Second
 
-// youngSnapshot returns a snapshot that is no older than that.
-func (e *Executor) youngSnapshot(ctx context.Context, most time.Duration) (*control.Snapshot, error) {
-	if s := e.stores.Directory.Snapshot(); e.now().Sub(s.ReadAt) <= most {
-		return s, nil
+// orders returns a tenant's orders of erasure, no older than that.
+func (e *Executor) orders(ctx context.Context, tenant string, most time.Duration) (erasure.List, error) {
+	s := e.stores.Directory.Snapshot()
+	if e.now().Sub(s.ReadAt) > most {
+		var err error
+		if s, err = e.stores.Directory.Refresh(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return e.stores.Directory.Refresh(ctx)
+	return s.Erasures(tenant), nil
 }
 
 // existing reads the tail of a stored chunk. Of a document of another version, older or newer, only what chunk.Tail
@@ -368,11 +376,10 @@ const catalogCopyAge = time.Minute
 // may write of the same devices at the same time: readers merge pages.
 func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) error {
 	now := e.now()
-	snapshot, err := e.youngSnapshot(ctx, entryAge)
+	orders, err := e.orders(ctx, j.Tenant, entryAge)
 	if err != nil {
 		return err
 	}
-	orders := snapshot.Erasures(j.Tenant)
 	erased := orders.CatalogSince() // with an older copy all is written again
 	known, err := e.devices.Get(ctx, j.Tenant, slices.MaxFunc([]time.Time{erased, j.Since}, time.Time.Compare))
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/stream"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -73,4 +74,44 @@ func TestChunkThatIsErasedBeforeItIsStored(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, c.IsFence())
 	require.Zero(t, c.Through)
+}
+
+// Of a tenant with a damaged document no orders of erasure are known: no chunk of it is stored meanwhile, not even one
+// that was sent before.
+func TestChunkOfATenantThatIsDamagedMeanwhile(t *testing.T) {
+	stores := ingesttest.NewStores(t, "2024-10")
+	directory := control.NewDirectory(control.DirectoryConfig{Documents: stores.Docs})
+	change := func(body func(store.Document) []byte) {
+		d, _, err := stores.Docs.Read(t.Context(), tenant.Kind, "acme")
+		require.NoError(t, err)
+		d.Body = body(d)
+		_, err = stores.Docs.Replace(t.Context(), d)
+		require.NoError(t, err)
+		_, err = directory.Refresh(t.Context())
+		require.NoError(t, err)
+	}
+	var right []byte
+	stores.Chunks.Fault = func(op storetest.Op) *storetest.Fault {
+		if op.Kind != storetest.Create || op.Call > 1 {
+			return nil
+		}
+		change(func(d store.Document) []byte { right = d.Body; return []byte(`{"epoch":7}`) })
+		return &storetest.Fault{Err: store.ErrBusy}
+	}
+	l := ingest.NewLocal(ingest.Config{Config: worker.Config{Register: true, Past: -1, RetryBackoff: time.Nanosecond}},
+		ingest.Stores{Chunks: stores.Chunks, Catalog: stores.Catalog, Streams: stream.NewStreams(stores.Docs),
+			Directory: directory}, worker.Assignment{Stream: 1})
+	value := []byte(`{"tenant":"acme","device":"m1","ts":1730000000000,"values":{"a":1}}`)
+	require.NoError(t, l.Take(t.Context(), admit.Record{Offset: 0, Time: past, Value: value}))
+	l.Drain()
+	for range 10 {
+		for _, j := range l.Due() {
+			require.NoError(t, l.Try(t.Context(), j))
+		}
+	}
+	require.NotNil(t, right)
+	require.Empty(t, stores.Chunks.Documents())
+	change(func(store.Document) []byte { return right })
+	require.NoError(t, l.Finish(t.Context()))
+	require.Len(t, stores.Chunks.Documents(), 1)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"binnacle/ingest/admit"
+	"binnacle/ingest/journal"
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
 	"binnacle/internal/stream"
@@ -21,7 +22,7 @@ type priorRead struct {
 // first record that its log still has, which may lie above.
 //
 // What the log must have is asked first, and where it ends afterwards: a former owner may still commit and stamp.
-func (in *Ingester) identify(ctx context.Context, at topicPartition, committed int64,
+func (in *Ingester) identify(ctx context.Context, at topicPartition, commit kafka.Committed,
 	known priorRead) (a worker.Assignment, first int64, err error) {
 	log := logBounds{topic: in.topicOf(at), partition: at.partition}
 	cluster, partitions, err := log.topic.Describe(ctx)
@@ -41,10 +42,10 @@ func (in *Ingester) identify(ctx context.Context, at topicPartition, committed i
 	if err := log.read(ctx); err != nil {
 		return a, 0, err
 	}
-	a = worker.Assignment{Partition: int32(at.partition), Stream: number.Number, Position: committed, LogEnd: log.end,
-		Partitions: len(partitions)}
-	if mark.Begins {
-		a.Position = mark.Offset // the committed offset is of an older stream
+	a = worker.Assignment{Partition: int32(at.partition), Stream: number.Number, Position: commit.Offset,
+		LogEnd: log.end, Partitions: len(partitions)}
+	if mark.Begins || journal.IsOfAnother(commit.Metadata, number.Number) {
+		a.Position = mark.Offset // an owner of an older stream, which stood still, may have committed last
 	}
 	var why string
 	switch {
@@ -59,7 +60,7 @@ func (in *Ingester) identify(ctx context.Context, at topicPartition, committed i
 		}
 	case number.Incarnation == 1:
 		// Else another life of the log was found to have begun: what was committed here, or read, is of the old one.
-		known.reached = max(known.reached, committed)
+		known.reached = max(known.reached, a.Position)
 		why, err = log.compareRead(ctx, known)
 	}
 	switch {
@@ -71,9 +72,9 @@ func (in *Ingester) identify(ctx context.Context, at topicPartition, committed i
 		// The first Stamp follows the first commit: what is committed, if anything, is of an earlier life of the log, or
 		// of one whose chunks were deleted.
 		a.Unmarked, a.Position = true, log.first
-		if committed > log.first {
+		if commit.Offset > log.first {
 			in.log.Warn("no chunk of this stream is stored: reading the log from its start", "topic", at.topic,
-				"partition", at.partition, "stream", number.Number, "committed", committed, "first", log.first)
+				"partition", at.partition, "stream", number.Number, "committed", commit.Offset, "first", log.first)
 		}
 	}
 	return a, log.first, err

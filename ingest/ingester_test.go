@@ -17,6 +17,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/journal"
 	"binnacle/ingest/worker"
 	"binnacle/ingest/write"
 	"binnacle/internal/control"
@@ -230,6 +231,34 @@ func TestTopicRecreatedWhileStopped(t *testing.T) {
 	r.run(r.ingester(nil))
 	r.settled()
 	require.Equal(t, r.want, r.Stored())
+}
+
+// The topic was made anew while its owner by ordinal stood still. The owner comes back after the next process has died,
+// and commits an offset of the old log: nothing of the new one is skipped.
+func TestCommitOfAnOlderStreamSkipsNothing(t *testing.T) {
+	r := newRig(t, 1)
+	byOrdinal := func(c *ingest.Config, _ *ingest.Stores) { c.Assign = "0/1" }
+	n := 0
+	publish := func(until int) {
+		for ; n < until; n++ {
+			r.publish(0, r.message("d0", past+int64(n), float64(n)))
+		}
+	}
+	stop := r.run(r.ingester(byOrdinal))
+	publish(20)
+	r.settled()
+	stop()
+	r.recreate(1)
+	stop = r.run(r.ingester(byOrdinal))
+	publish(40)
+	r.settled()
+	stop()
+	publish(100)
+	require.NoError(t, r.cluster.Topic(topic).Commit(t.Context(), kafka.Commit{Group: "binnacle",
+		Generation: kafka.NoGeneration, Offset: 60, Metadata: journal.Commit{Stream: 1}.Metadata()}))
+	r.run(r.ingester(byOrdinal))
+	r.settled()
+	r.whole()
 }
 
 // A partition without a mark can't tell that its log is another one: it is read from its start whenever it is taken

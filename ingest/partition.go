@@ -390,10 +390,7 @@ func (p *partition) refresh() {
 	if p.refreshing.CompareAndSwap(false, true) {
 		p.in.jobs.Go(func() {
 			defer p.refreshing.Store(false)
-			_ = p.in.executor.attempt(p.in.working, func(ctx context.Context) error {
-				_, err := p.in.stores.Directory.Refresh(ctx)
-				return err
-			})
+			_ = p.in.refresh(p.in.working)
 			_ = retry.Pause(p.in.working, p.in.cfg.RetryBackoff)
 		})
 	}

@@ -69,7 +69,7 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 		return nil, err
 	}
 	t.read = in.cfg.Now()
-	a, first, err := in.identify(ctx, t.at, commit.Offset, known)
+	a, first, err := in.identify(ctx, t.at, commit, known)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ package admit
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"binnacle/ingest/decode"
@@ -118,12 +117,16 @@ func (a *Admission) AdmitAgain(rec *Record, m Moment) (d *Decision, ok bool, err
 }
 
 // Awaits reports whether reading on should wait until tenants are registered and their readings taken: the last records
-// held nothing else.
-func (a *Admission) Awaits(now time.Time) bool {
-	l := a.Limits
-	return l.registering.alone >= aloneAtMost && slices.ContainsFunc(l.deferrals.all, func(x *deferral) bool {
-		return x.limit == limitRegistration && now.UnixMilli()-x.since < longestPause.Milliseconds()
-	})
+// held nothing else, and none of the tenants has waited for long. So ever new tenants delay the others but once.
+func (a *Admission) Awaits(now time.Time) (awaits bool) {
+	for _, x := range a.Limits.deferrals.all {
+		if x.limit == limitRegistration && a.Limits.registering.alone >= aloneAtMost {
+			if awaits = now.UnixMilli()-x.since < longestPause.Milliseconds(); !awaits {
+				return false
+			}
+		}
+	}
+	return awaits
 }
 
 // CatchesUp reports whether a pass takes readings of a tenant that was registered: no limit holds them up, and what is

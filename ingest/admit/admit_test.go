@@ -203,6 +203,19 @@ func TestReadingPausesForARegistration(t *testing.T) {
 	require.False(t, g.CatchesUp())
 }
 
+// Ever new tenants delay the readings of others for a moment only, however many come.
+func TestEverNewTenantsPauseReadingOnce(t *testing.T) {
+	g := newGate(t, admit.Config{Register: true, Registrations: admit.NewRegistrations(60)})
+	paused := time.Duration(0)
+	for i := range 1000 {
+		for ; g.Awaits(g.moment.Now); g.moment.Now = g.moment.Now.Add(time.Second) {
+			paused += time.Second
+		}
+		g.admit(strings.Replace(message("d", start), "acme", fmt.Sprintf("t%d", i), 1))
+	}
+	require.Equal(t, 2*time.Second, paused)
+}
+
 // What has waited for too long is refused, but not while rows of its chain are about to be cut.
 func TestDeferredForTooLong(t *testing.T) {
 	g := newGate(t, admit.Config{Limits: tenant.IngestLimits{DeviceReadings: 1, Burst: tenant.PeriodOf(time.Second)}})

@@ -110,6 +110,16 @@ func (d *Device) observe(x Shown, u *Updates) bool {
 	return fresh
 }
 
+// TagsSince returns the tags of the device that records above an offset have set, each as a reading.
+func (d *Device) TagsSince(offset int64) (out []Shown) {
+	for i, o := range d.seen.origins {
+		if o.offset > offset {
+			out = append(out, Shown{Reading: &telemetry.Reading{Time: o.time, Tags: d.seen.tags[i : i+1]}, Offset: o.offset})
+		}
+	}
+	return out
+}
+
 // list records the metrics of fields, and reports whether one is new.
 func (d *Device) list(fields []telemetry.Field, sets *columnSets) (fresh bool) {
 	c, all := d.seen.columns.with(fields, maxEntry-int(d.seen.listed))

@@ -11,8 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 
 	"binnacle/internal/telemetry"
 	"binnacle/internal/wire/bytesread"
@@ -165,43 +163,28 @@ func (c Commit) Counts() bool { return c.From < c.To }
 // commitVersion opens the metadata. A process that does not know it starts at S.
 const commitVersion = "binnacle-journal/1"
 
-// Metadata returns the metadata of an offset: ASCII and short; empty when the commit counts on no block.
+// Metadata returns the metadata of an offset: ASCII and short. It names the stream alone when the commit counts on no
+// block.
 func (c Commit) Metadata() string {
 	if !c.Counts() {
-		return ""
+		return fmt.Sprintf("%s stream=%d", commitVersion, c.Stream)
 	}
 	return fmt.Sprintf("%s stream=%d f=%d from=%d to=%d mark=%s", commitVersion, c.Stream, c.F, c.From, c.To, c.Mark)
 }
 
-// ParseCommit parses what Commit.Metadata returned. It reports false for metadata of other programs or of a later
-// version: then there is no journal to count on.
-func ParseCommit(metadata string) (Commit, bool) {
-	var c Commit
-	fields := strings.Split(metadata, " ")
-	if len(fields) != 6 || fields[0] != commitVersion {
-		return Commit{}, false
-	}
-	number := func(field, name string, bits int) (uint64, bool) {
-		digits, named := strings.CutPrefix(field, name+"=")
-		n, err := strconv.ParseUint(digits, 10, bits)
-		return n, named && err == nil
-	}
-	var values [4]uint64
-	for i, f := range []struct {
-		name string
-		bits int
-	}{{"stream", 32}, {"f", 63}, {"from", 63}, {"to", 63}} {
-		n, ok := number(fields[i+1], f.name, f.bits)
-		if !ok {
-			return Commit{}, false
-		}
-		values[i] = n
-	}
-	mark, named := strings.CutPrefix(fields[5], "mark=")
-	nonce, err := strconv.ParseUint(mark, 16, 64)
-	c = Commit{Stream: uint32(values[0]), F: int64(values[1]), From: int64(values[2]), To: int64(values[3]),
-		Mark: Nonce(nonce)}
-	if !named || err != nil || !c.Counts() {
+// IsOfAnother reports whether metadata says that its offset is of another stream than the one given.
+func IsOfAnother(metadata string, stream uint32) bool {
+	of := stream
+	_, err := fmt.Sscanf(metadata, commitVersion+" stream=%d", &of)
+	return err == nil && of != stream
+}
+
+// ParseCommit parses what Commit.Metadata returned. It reports false when the commit counts on no block, and for
+// metadata of other programs or of a later version: then there is no journal to count on.
+func ParseCommit(metadata string) (c Commit, ok bool) {
+	const form = commitVersion + " stream=%d f=%d from=%d to=%d mark=%x"
+	_, err := fmt.Sscanf(metadata, form, &c.Stream, &c.F, &c.From, &c.To, &c.Mark)
+	if err != nil || min(c.F, c.From) < 0 || !c.Counts() || c.Metadata() != metadata {
 		return Commit{}, false
 	}
 	return c, true
@@ -236,10 +219,10 @@ func (l *BlockIndex) end() (last Link, ok bool) {
 // since the append before, blocks that counted among it: then the BlockIndex is empty, and whatever was journaled must
 // be again, the new blocks too, for they name an append that is gone.
 func (l *BlockIndex) Appended(first int64, n int, nonce Nonce) (lost bool) {
-	lost = l.any && first <= l.last.Offset
-	l.last, l.any = Link{first + int64(n) - 1, nonce}, true
-	if lost {
-		l.live, l.others = liveOffsets{}, Link{}
+	if lost = l.any && first <= l.last.Offset; lost {
+		*l = BlockIndex{}
+	}
+	if l.last, l.any = (Link{first + int64(n) - 1, nonce}), true; lost {
 		return true
 	}
 	for i := range int64(n) {
@@ -265,7 +248,7 @@ func (l *BlockIndex) Remove(offset int64) { l.live.remove(offset) }
 func (l *BlockIndex) Commit(stream uint32, f int64) Commit {
 	from, ok := l.live.lowest()
 	if !ok {
-		return Commit{}
+		return Commit{Stream: stream}
 	}
 	last, _ := l.end()
 	return Commit{Stream: stream, F: f, From: from, To: last.Offset + 1, Mark: last.Nonce}

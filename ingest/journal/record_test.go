@@ -97,9 +97,12 @@ func TestMetadataRoundTrip(t *testing.T) {
 
 // A process that finds metadata of another version starts at the committed offset.
 func TestParseForeignMetadata(t *testing.T) {
-	require.Empty(t, journal.Commit{F: 5}.Metadata())
+	none := journal.Commit{Stream: 3, F: 5}.Metadata()
+	require.Equal(t, "binnacle-journal/1 stream=3", none)
+	require.True(t, journal.IsOfAnother(none, 2))
+	require.False(t, journal.IsOfAnother(none, 3) || journal.IsOfAnother("", 3) || journal.IsOfAnother("stream=2", 3))
 	for _, m := range []string{
-		"", "hello", "binnacle-journal/2 stream=3 f=1 from=1 to=2 mark=1",
+		"", "hello", none, "binnacle-journal/2 stream=3 f=1 from=1 to=2 mark=1",
 		"binnacle-journal/1 stream=3 f=1 from=2 to=2 mark=1",
 		"binnacle-journal/1 stream=3 f=-1 from=1 to=2 mark=1", "binnacle-journal/1 stream=3 f=1 from=1 to=2 mark=x",
 		"binnacle-journal/1 stream=3 f=1 from=1 to=2", "binnacle-journal/1 f=1 stream=3 from=1 to=2 mark=1",

@@ -7,23 +7,23 @@ import (
 )
 
 // Deferred is the readings of a partition that are deferred: they stay in the log, which is read again for them.
-type Deferred struct{ w *Worker }
+type Deferred struct {
+	*admit.Limits
+	w *Worker
+}
 
 // Deferred returns the readings that are deferred.
-func (w *Worker) Deferred() Deferred { return Deferred{w} }
+func (w *Worker) Deferred() Deferred { return Deferred{w.admission.Limits, w} }
 
 // Next returns the offset from which the caller must read the log again now; ok is false if nothing may be taken yet.
 // The caller feeds each record from there, in order, calls SkipTo where records are missing, and asks again.
 func (d Deferred) Next(now time.Time) (offset int64, ok bool) {
-	return d.w.admission.Limits.Next(d.w.bins.Log.Log, now)
+	return d.Limits.Next(d.w.bins.Log.Log, now)
 }
-
-// DueAt returns when the caller must ask Next again; ok is false while nothing is due.
-func (d Deferred) DueAt() (at time.Time, ok bool) { return d.w.admission.Limits.DueAt() }
 
 // SkipTo says that nothing is deferred below an offset any more.
 func (d Deferred) SkipTo(next int64, now time.Time) {
-	d.w.admission.Limits.SkipTo(next, d.w.bins.Log.Log, now)
+	d.Limits.SkipTo(next, d.w.bins.Log.Log, now)
 }
 
 // Awaits reports whether no new record should be fed because registrations are under way and the last records held
@@ -33,26 +33,10 @@ func (d Deferred) Awaits(now time.Time) bool { return d.w.admission.Awaits(now) 
 // CatchesUp reports whether the records that Next asks for go before new ones.
 func (d Deferred) CatchesUp() bool { return d.w.admission.CatchesUp() }
 
-// Truncate drops what is deferred below an offset, which the log has lost, and returns the first offset of it; ok is
-// false for none.
-func (d Deferred) Truncate(first int64) (from int64, ok bool) {
-	return d.w.admission.Limits.Truncate(first)
-}
-
-// Deferrals returns what is deferred, of one tenant or, with "", of all. Anyone may call it at any time.
-func (d Deferred) Deferrals(tenant string) []admit.Deferral {
-	return d.w.admission.Limits.Deferrals(tenant)
-}
-
-// Excesses returns what has gone over limits, of one tenant or, with "", of all. Anyone may call it at any time.
-func (d Deferred) Excesses(tenant string) []admit.Excess {
-	return d.w.admission.Limits.Excesses(tenant)
-}
-
 // Feed takes the next record that was read again, and resumes the readings that may be. It fails as Worker.Feed does.
 func (d Deferred) Feed(rec admit.Record, snapshot *control.Snapshot, now time.Time) error {
 	w := d.w
-	if !w.admission.Limits.Pass(rec.Offset) {
+	if !d.Pass(rec.Offset) {
 		return nil
 	}
 	if rec.Offset >= w.bins.Log.Position {

@@ -61,7 +61,7 @@ func (e *erasing) drop(o *erasure.Order) {
 			}
 		}
 		if o.IsWhole() {
-			e.forgetShown(d, storedSince)
+			e.forgetShown(d, through, storedSince)
 		}
 	}
 }
@@ -74,10 +74,15 @@ func (e *erasing) hasErased(r *journal.Record) bool {
 	})
 }
 
-// forgetShown forgets what an erased device has shown: rows left are new to the catalog. Where rows were stored since
-// the order, times that the journal carries stay: their worker knew the order (rule E-R3). The caller holds the lock.
-func (e *erasing) forgetShown(d *bins.Device, storedSince bool) {
+// forgetShown forgets what an erased device has shown up to an offset: rows left, and tags set since, are new to the
+// catalog. Where rows were stored since the order, times that the journal carries stay: their worker knew the order
+// (rule E-R3). The caller holds the lock.
+func (e *erasing) forgetShown(d *bins.Device, through int64, storedSince bool) {
+	tags := d.TagsSince(through)
 	e.bins.Updates.Reset(&d.Device)
+	for _, x := range tags {
+		e.bins.Updates.Observe(&d.Device, x)
+	}
 	if storedSince {
 		e.bins.Journaled.Times.Show(d)
 	} else {

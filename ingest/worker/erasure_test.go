@@ -175,6 +175,24 @@ func (w *world) eraseThrough(device string, through int64) (until int64) {
 	return o.ForgottenUntil().UnixMilli()
 }
 
+// A device is erased, and sends its tags once more before the process knows the order. The catalog forgets what it had
+// of the device, and has these tags again.
+func TestTagsSinceAnOrder(t *testing.T) {
+	w, ctx := newWorld(t, nil), t.Context()
+	l := w.worker(nil)
+	require.NoError(t, l.Take(ctx, site(0, "rome")))
+	until := w.erase("d")
+	require.NoError(t, l.Take(ctx, site(1, "oslo")))
+	require.NoError(t, l.Take(ctx, one(2, "d")))
+	_, err := w.dir.Refresh(ctx)
+	require.NoError(t, err)
+	for w.now.UnixMilli() < until+time.Minute.Milliseconds() {
+		w.now = w.now.Add(10 * time.Second)
+		attempt(t, l)
+	}
+	w.hasSite("oslo")
+}
+
 // A chunk that an order erases, and no sweep has reached, has no times for the catalog: a lookup may find it.
 func TestErasedTailShowsNoTimes(t *testing.T) {
 	w, ctx := newWorld(t, nil), t.Context()

@@ -40,9 +40,6 @@ func (w *Worker) JournalFloor() int64 {
 
 // JournalCommit returns the part of a commit of Floor that is about the journal.
 func (w *Worker) JournalCommit() journal.Commit {
-	if !w.bins.Journaled.On {
-		return journal.Commit{}
-	}
 	return w.bins.Journaled.Blocks.Commit(w.writer.Cfg.Stream, w.JournalFloor())
 }
 

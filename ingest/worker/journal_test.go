@@ -14,6 +14,7 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 
@@ -269,4 +270,63 @@ func TestNothingIsCommittedOnceRowsAreLost(t *testing.T) {
 	require.Error(t, l.Lost())
 	w.commitFloor(l)
 	require.Equal(t, len(w.log), rowsOf(w.worker(long)))
+}
+
+// A partition goes to another process, and the journal is made anew. It comes back once the other one has appended
+// more than was there before: what the first process had appended is gone, though no link shows it. It does not count
+// on that, nor on an append that was on its way.
+func TestJournalMadeAnewWhileThePartitionIsAway(t *testing.T) {
+	for _, onItsWay := range []bool{false, true} {
+		w := withJournal(newWorld(t, nil))
+		w.blocks.begin = 10 // the first ones are deleted by age
+		ctx := ingesttest.Deadline(t)
+		take := func(l *ingest.Local, to int64) {
+			for at := l.Position(); at < to; at++ {
+				if at == int64(len(w.log)) {
+					w.log = append(w.log, one(at, fmt.Sprintf("d%d", at)))
+				}
+				require.NoError(t, l.Take(ctx, w.log[at]))
+			}
+		}
+		flush := func(l *ingest.Local) {
+			for l.Flush(); l.Loose(); {
+				require.NoError(t, l.Step(ctx))
+			}
+			w.commitFloor(l)
+		}
+		a := w.worker(long)
+		take(a, 2)
+		flush(a)
+		take(a, 3)
+		var late []write.Job
+		if a.Flush(); onItsWay {
+			w.now = w.now.Add(time.Second)
+			isAppend := func(j write.Job) bool { _, ok := j.(*write.Append); return ok }
+			late = do(t, a, a.Due(), not(isAppend))
+			require.Len(t, late, 1)
+			require.NoError(t, a.Attempt(ctx, late[0]))
+		}
+
+		b := w.worker(long)
+		take(b, 4)
+		w.blocks.begin, w.blocks.values = 0, nil
+		flush(b)
+		take(b, 20)
+		flush(b)
+		require.NoError(t, a.LoadTimes(ctx, w.meta, w.blocks))
+		a.Resume(worker.Assignment{Stream: 1, Position: w.commit, LogEnd: int64(len(w.log))})
+		for _, j := range late {
+			a.Done(j, w.now)
+		}
+		w.commitFloor(a)
+
+		c := w.worker(long)
+		take(c, 20)
+		w.checkAnswer(c)
+		take(a, 30)
+		flush(a)
+		c = w.worker(long)
+		require.EqualValues(t, 30, c.Position())
+		w.checkAnswer(c)
+	}
 }

@@ -258,6 +258,31 @@ func TestNoChunkPassesSharedDeadLetter(t *testing.T) {
 	require.Equal(t, int64(402), l.Floor())
 }
 
+// Dead letters of readings that have waited for too long are bounded too, while Kafka takes none: the rest waits on.
+func TestDeadLettersOfDeferredReadingsAreBounded(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.limited(tenant.IngestLimits{Readings: 1, Burst: 10}, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
+	for range 100 {
+		w.publish("loud", "l", w.now, 1)
+		w.log[len(w.log)-1].Value = append(w.log[len(w.log)-1].Value, make([]byte, 1<<20)...)
+	}
+	for i := range w.log {
+		r := &w.log[i]
+		copy(r.Value[len(r.Value)-1<<20:], strings.Repeat(" ", 1<<20))
+		require.NoError(t, l.Take(t.Context(), *r))
+	}
+	w.now = w.now.Add(31 * time.Second)
+	for offset, ok := l.Deferred().Next(w.now); ok && !l.IsRefusing(); offset, ok = l.Deferred().Next(w.now) {
+		require.NoError(t, l.TakeDeferredRecord(t.Context(), w.at(offset)))
+	}
+	require.Less(t, l.Held(), int64(40<<20))
+	require.NotEmpty(t, l.Deferred().Deferrals(""))
+	for range 3 {
+		w.read(l)
+	}
+	require.False(t, l.IsRefusing())
+}
+
 // One record may overdraw a bucket for much longer than anything may wait: what comes behind it is refused in time all
 // the same, and does not hold the floor until then.
 func TestDeferralIsBounded(t *testing.T) {

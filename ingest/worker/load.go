@@ -167,19 +167,23 @@ func (l *Loading) restore(key admit.Chain, x *loadedChain, now time.Time) error 
 type LoadingTimes struct {
 	w    *Worker
 	last journal.Link // the last record
+	own  journal.Link // the last append that this worker knew when the partition left, zero for none
+	has  bool         // it is still there
 }
 
 // BeginTimes applies the orders of erasure of a snapshot, and begins to load times. An order that was applied after the
 // load would take away times of rows that were stored behind the order.
 func (w *Worker) BeginTimes(snapshot *control.Snapshot) *LoadingTimes {
 	w.erasing.apply(snapshot)
-	return &LoadingTimes{w: w}
+	own, _ := w.bins.Journaled.Blocks.Before()
+	return &LoadingTimes{w: w, own: own}
 }
 
 // Take takes a record.
 func (l *LoadingTimes) Take(at int64, r *journal.Record) {
 	w := l.w
-	if l.last = (journal.Link{Offset: at, Nonce: r.Nonce}); r.Rows > 0 || r.Stream != w.writer.Cfg.Stream {
+	l.last = journal.Link{Offset: at, Nonce: r.Nonce}
+	if l.has = l.has || l.last == l.own; r.Rows > 0 || r.Stream != w.writer.Cfg.Stream {
 		return
 	}
 	w.bins.Lock()
@@ -189,8 +193,13 @@ func (l *LoadingTimes) Take(at int64, r *journal.Record) {
 	}
 }
 
-// Done ends it. If all was taken that a commit counts on, the next owner is to load that too.
+// Done ends it. If all was taken that a commit counts on, the next owner is to load that too. Where the journal was
+// made anew, and lacks what this worker has appended, all rows are appended again: others may have appended so much
+// since that no link shows it.
 func (l *LoadingTimes) Done(c journal.Commit) {
+	if !l.has && l.own != (journal.Link{}) && l.own.Offset < c.To {
+		l.w.appends.LoseBlocks()
+	}
 	if l.last == (journal.Link{Offset: c.To - 1, Nonce: c.Mark}) {
 		j := &l.w.bins.Journaled
 		j.Blocks.Follow(l.last)

@@ -170,7 +170,10 @@ func (w *Worker) FeedUnreadable(s admit.Unreadable) {
 }
 
 // IsRefusing reports whether more dead letters wait to be published than should: no record may be fed until they are.
-func (w *Worker) IsRefusing() bool { return w.writer.Publisher.Refused.IsFull() }
+func (w *Worker) IsRefusing() bool {
+	p := &w.writer.Publisher
+	return p.Refused.Bytes+p.Deferred.Bytes > write.MaxUnpublished
+}
 
 // Bins returns the open bins.
 func (w *Worker) Bins() *bins.Bins { return w.bins }

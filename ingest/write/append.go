@@ -21,6 +21,7 @@ type Appends struct {
 	limits   *admit.Limits
 	index    *bins.JournalIndex
 	InFlight *Append // on its way
+	lost     *Append // the journal was made anew while this one was on its way
 	retry    retry.Backoff
 	Flushing bool          // everything is to go there now
 	maxBytes int           // bytes of an append
@@ -171,7 +172,10 @@ const journalOutage = 8
 
 // Done takes an Append back.
 func (j *Appends) Done(a *Append, now time.Time) {
-	j.InFlight = nil
+	if j.InFlight = nil; a == j.lost {
+		j.appendFailed(a)
+		return
+	}
 	switch r := a.Outcome(); r.Fault {
 	case bins.None:
 		j.retry = retry.Backoff{}
@@ -224,6 +228,13 @@ func (j *Appends) appendFailed(a *Append) {
 			}
 		}
 	}
+}
+
+// LoseBlocks records that the journal has nothing of what was appended, nor of an append on its way.
+func (j *Appends) LoseBlocks() {
+	*j.index.Blocks = journal.BlockIndex{}
+	j.lost = j.InFlight
+	j.again()
 }
 
 // again marks all rows, so that they are appended again: the journal has lost its end (rule J6).

@@ -95,10 +95,10 @@ const (
 	maxPublish      = 2000
 	maxPublishBytes = 8 << 20
 
-	// PublicationsAtOnce bounds the publications of refused records that are under way. Beyond maxUnpublished bytes of
+	// PublicationsAtOnce bounds the publications of refused records that are under way. Beyond MaxUnpublished bytes of
 	// dead letters that are not acknowledged the partition is not read on: the memory is for what is accepted.
 	PublicationsAtOnce = 4
-	maxUnpublished     = 32 << 20
+	MaxUnpublished     = 32 << 20
 
 	// What is refused of a record for one reason is one dead letter, unless it has more runs of elements than a header
 	// should list. The payload goes out so often at most.
@@ -114,9 +114,6 @@ const (
 
 // Len returns how many dead letters are not acknowledged.
 func (d *deadLetters) Len() int { return d.Queued.Len() }
-
-// IsFull reports whether more wait to be published than should.
-func (d *deadLetters) IsFull() bool { return d.Bytes > maxUnpublished }
 
 // Add queues a dead letter, or has one that is there stand for its elements too, and returns which one. What is refused
 // of a record must come together, its elements in their order for each reason.

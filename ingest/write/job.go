@@ -69,12 +69,6 @@ func (j *Create) Under(orders erasure.List, now time.Time) (doc []byte, met *sto
 		Erased: true}, err
 }
 
-// MayMeetFence reports whether an order of erasure that came since may have closed the chain: it has a chunk.
-func (j *Create) MayMeetFence() bool {
-	id, err := chunk.ParseID(j.ID)
-	return err == nil && id.Number > 0
-}
-
 // Tenant returns the tenant of the chunk.
 func (j *Create) Tenant() string { return j.chain.Device.Tenant.Name }
 

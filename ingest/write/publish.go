@@ -219,13 +219,11 @@ func (w *Writer) Published(j *Publish, now time.Time) {
 		w.Publisher.retry = retry.Backoff{}
 	}
 	switch {
-	case j.deferred && r.Fault != bins.None:
+	case c == nil && r.Fault != bins.None:
 		j.part.failed()
 	case j.deferred:
 		w.Publisher.Deferred.acknowledged(j.part, j.DeadLetters)
 		w.releaseDecided(now)
-	case c == nil && r.Fault != bins.None:
-		j.part.failed()
 	case c == nil:
 		w.Publisher.Refused.done(j.part)
 	case r.Fault != bins.None:

@@ -44,7 +44,8 @@ var plantedFaults = []planted{
 		new: "bounded && rec.Time >= 0 && telemetry.DayOf(r.Time-future.Milliseconds()) > telemetry.DayOf(rec.Time)"},
 	{name: "W10 an unacknowledged dead letter counts as published", file: "ingest/write/publish.go",
 		old: "case c == nil && r.Fault != bins.None:\n\t\tj.part.failed()",
-		new: "case c == nil && r.Fault != bins.None:\n\t\tw.Publisher.Refused.done(j.part)"},
+		new: "case j.deferred && r.Fault != bins.None:\n\t\tj.part.failed()\n" +
+			"\tcase c == nil && r.Fault != bins.None:\n\t\tw.Publisher.Refused.done(j.part)"},
 
 	// Journal.
 	{name: "J1 rows that the journal lacks hold back nothing", file: "ingest/worker/floor.go",
