@@ -222,3 +222,28 @@ func TestAggregatesMemoryLimit(t *testing.T) {
 	require.ErrorAs(t, run("p95"), &limit)
 	require.Contains(t, limit.Error(), "no percentiles")
 }
+
+// Statistics of many buckets count in the memory of their query, and no longer than until they are answered.
+func TestStatisticsCountAsMemory(t *testing.T) {
+	w := querytest.New(t, noon)
+	for d := range 8 {
+		var all []querytest.Record
+		for i := range 3000 {
+			all = append(all, record(int64(i), fmt.Sprintf("m%d", d), noon.Add(time.Duration(i-3500)*time.Second),
+				float("x", float64(i))))
+		}
+		w.Chunk(all...)
+	}
+	w.Heads.Set(head(0, 1, 1<<40, 0))
+	q := newQuerier(t, w, func(c *query.Config) { c.MemoryBytes = 1 << 20 })
+	count := func(step time.Duration) (n int, err error) {
+		_, err = q.Statistics(t.Context(), query.Request{Tenant: "acme", Range: lastHour()}, step,
+			func(query.Statistic) error { n++; return nil })
+		return n, err
+	}
+	_, err := count(time.Second)
+	require.ErrorAs(t, err, new(*query.LimitError))
+	n, err := count(4 * time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 8*750, n)
+}

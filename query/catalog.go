@@ -321,8 +321,8 @@ type Wanted struct {
 // Hints returns why an answer to a request is empty, where the catalog has never seen a name of it. It asks nobody
 // while all names are among those that were known last: a name that was seen once stays seen. It fails as Known does.
 func (q *Querier) Hints(ctx context.Context, r Request) ([]string, error) {
-	if r.Metrics == nil && r.Devices == nil {
-		return nil, nil
+	if hints := q.noTenant(r.Tenant); hints != nil || r.Metrics == nil && r.Devices == nil {
+		return hints, nil
 	}
 	of := Wanted{Metrics: r.Metrics, Devices: r.Devices}
 	if last := q.lastKnown(r.Tenant); last != nil && last.Hints(of) == nil {
@@ -332,8 +332,15 @@ func (q *Querier) Hints(ctx context.Context, r Request) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	hints := k.Hints(of)
-	return hints[:min(len(hints), maxHints)], nil
+	return k.Hints(of), nil
+}
+
+// noTenant returns the hint that a tenant is not known, nil if it is: there are no readings under a misspelt name.
+func (q *Querier) noTenant(name string) []string {
+	if _, known := q.Tenant(name); known {
+		return nil
+	}
+	return []string{fmt.Sprintf("no tenant %q: its first reading or an operator registers it", name)}
 }
 
 // maxHints is how many hints an answer has.
@@ -355,12 +362,20 @@ func (k *Known) HasAny(of Wanted) bool {
 }
 
 // Hints returns a sentence for each name that the catalog has never seen, with the nearest one that it has, and for
-// each metric that has only texts, if texts are no answer.
+// each metric that has only texts, if texts are no answer: for the first names, as each is compared with all.
 func (k *Known) Hints(of Wanted) (hints []string) {
-	say := func(what, name string, all []string) {
-		hint := fmt.Sprintf("no %s %q", what, name)
-		if near := nearest.Name(name, all); near != "" {
-			hint += fmt.Sprintf("; there is %q", near)
+	if hints = k.querier.noTenant(k.tenant); hints != nil {
+		return hints
+	}
+	say := func(what, name string, all func() []string) {
+		if len(hints) == maxHints {
+			return
+		}
+		hint := fmt.Sprintf("no %s %.200q", what, name)
+		if len(name) <= telemetry.MaxNameRunes {
+			if near := nearest.Name(name, all()); near != "" {
+				hint += fmt.Sprintf("; there is %q", near)
+			}
 		}
 		hints = append(hints, hint)
 	}
@@ -376,18 +391,20 @@ func (k *Known) Hints(of Wanted) (hints []string) {
 		i, found := slices.BinarySearch(names, name)
 		switch {
 		case !found:
-			say("metric", name, names)
-		case of.Numbers && slices.Equal(metrics[i].Types, []string{telemetry.Text.String()}):
+			say("metric", name, func() []string { return names })
+		case len(hints) < maxHints && of.Numbers && slices.Equal(metrics[i].Types, []string{telemetry.Text.String()}):
 			hints = append(hints, fmt.Sprintf("metric %q has only texts: ask /api/v1/latest or /api/v1/readings", name))
 		}
 	}
+	devices := sync.OnceValue(func() (all []string) {
+		if k.Len() <= maxSuggested {
+			all = k.Select(nil)
+		}
+		return all
+	})
 	for _, id := range of.Devices {
 		if _, found := k.Entry(id); !found {
-			var all []string
-			if k.Len() <= maxSuggested {
-				all = k.Select(nil)
-			}
-			say("device", id, all)
+			say("device", id, devices)
 		}
 	}
 	if len(of.Labels) == 0 {
@@ -396,7 +413,7 @@ func (k *Known) Hints(of Wanted) (hints []string) {
 	if labels, all := k.labels(); all {
 		for _, name := range of.Labels {
 			if !slices.Contains(labels, name) {
-				say("tag or label", name, labels)
+				say("tag or label", name, func() []string { return labels })
 			}
 		}
 	}

@@ -25,21 +25,32 @@ type GapsRequest struct {
 	Range          telemetry.Range
 	Expect         time.Duration // between readings; 0: as inferred from them
 	Sequence       string        // metric that numbers the device's messages; empty for none
+
+	// Diagnose is called with the evidence, within the query's limits; nil for none.
+	Diagnose func(gaps.Evidence)
 }
+
+// numberBytes is what a number of the evidence takes, with what a diagnosis makes of it.
+const numberBytes = 48
 
 // Evidence returns the evidence about a device, for whole days, so that chains can be checked for missing chunks. The
 // caller adds what was refused. It fails as Readings does.
 func (q *Querier) Evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence, res Result, err error) {
+	memory := q.Memory(q.cfg.MemoryBytes)
+	defer memory.Close()
 	err = q.Admit(ctx, r.Tenant, func(ctx context.Context) error {
-		c, res, err = q.evidence(ctx, r)
+		if c, res, err = q.evidence(ctx, r, memory); err == nil && r.Diagnose != nil {
+			r.Diagnose(c)
+		}
 		return err
 	})
 	return c, res, err
 }
 
-func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence, res Result, err error) {
+func (q *Querier) evidence(ctx context.Context, r GapsRequest, memory *Memory) (c gaps.Evidence, res Result,
+	err error) {
 	now := q.cfg.Now().UnixMilli()
-	r.Range.To = min(r.Range.To, now+1)
+	r.Range.To = max(r.Range.From, min(r.Range.To, now+1))
 	c = gaps.Evidence{Range: r.Range, Expect: r.Expect, Known: -1}
 	if r.Range.Empty() {
 		return c, Result{Complete: true}, nil
@@ -62,10 +73,11 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 			reading := q.newQuery(read.Request{
 				Request: piece.Request{Tenant: r.Tenant, Devices: []string{r.Device}, Range: days, Strict: true}})
 			defer reading.Close()
-			sink := merge.NewPresence(merge.Config{Range: days, Memory: reading.Memory()})
+			memory.Close() // of an earlier read
+			sink := merge.NewPresence(merge.Config{Range: days, Memory: memory})
 			err = reading.Explain(reading.Run(ctx, sink))
 			res = resultOf(reading, spent, err)
-			q.metrics.answered(res, reading.Memory().Peak())
+			q.metrics.answered(res, memory.Peak())
 			all, lacking = sink.All(), reading.MissingChunks()
 			c.Unread, c.Deferrals = strings.Join(reading.Unread(), "; "), deferrals(reading.Deferrals(), all)
 			c.Stretches = stretches(all)
@@ -99,7 +111,7 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 		} else if f := v.Float(); v.Kind() == telemetry.Float && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 			c.Numbers = append(c.Numbers, gaps.Number{At: row.Time, N: int64(f)})
 		}
-		return nil
+		return memory.Take(numberBytes)
 	})
 	res.add(numbers)
 	res.Complete = err == nil && res.Incomplete == nil

@@ -194,3 +194,31 @@ func TestGapsThatBeginBeforeTheRange(t *testing.T) {
 		require.Equal(t, r, d.Gaps[0].Range)
 	}
 }
+
+// The evidence counts in the memory of its query, with what a diagnosis makes of it, until the diagnosis is made.
+func TestEvidenceCountsAsMemory(t *testing.T) {
+	w := querytest.New(t, noon)
+	w.Tenant("acme")
+	trail(w, 20)
+	for bytes, fails := range map[int64]bool{100 << 10: true, 400 << 10: false} {
+		q := newQuerier(t, w, func(c *query.Config) { c.Log, c.MemoryBytes, c.TotalMemoryBytes = w.Log, bytes, bytes })
+		diagnosed := false
+		_, _, err := q.Evidence(t.Context(), query.GapsRequest{Tenant: "acme", Device: "m1", Sequence: "v",
+			Range: telemetry.Range{From: noon.Add(-12 * time.Hour).UnixMilli(), To: noon.UnixMilli()},
+			Diagnose: func(gaps.Evidence) {
+				diagnosed = true
+				rest := q.Memory(bytes)
+				defer rest.Close()
+				require.ErrorIs(t, rest.Take(bytes-20*60*100), query.ErrBusy)
+			}})
+		if fails {
+			require.ErrorAs(t, err, new(*query.LimitError))
+			continue
+		}
+		require.NoError(t, err)
+		require.True(t, diagnosed)
+		rest := q.Memory(bytes)
+		require.NoError(t, rest.Take(bytes), "it gives back what it held")
+		rest.Close()
+	}
+}

@@ -44,11 +44,18 @@ type Search struct {
 	Limit    int
 }
 
-func (s *Search) matchers() []catalog.Matcher {
-	if s.Prefix == "" {
-		return s.Matchers
+// matchers returns all conditions. Once the context has ended they hold for nothing: a regular expression may take long
+// for each of many names. Callers look at the context behind them.
+func (s *Search) matchers(ctx context.Context) []catalog.Matcher {
+	out := slices.Clone(s.Matchers)
+	for i := range out {
+		match := out[i].Match
+		out[i].Match = func(name string) bool { return ctx.Err() == nil && match(name) }
 	}
-	return append(slices.Clone(s.Matchers), catalog.Matcher{Of: catalog.OfDevice,
+	if s.Prefix == "" {
+		return out
+	}
+	return append(out, catalog.Matcher{Of: catalog.OfDevice,
 		Match: func(id string) bool { return strings.HasPrefix(id, s.Prefix) }})
 }
 
@@ -108,23 +115,20 @@ func (q *Querier) entries(ctx context.Context, s Search) (out []catalog.Entry, l
 		return nil, list, err
 	}
 	list.Incomplete = k.Gap()
-	out = k.after(s.matchers(), s.After, min(s.Limit, math.MaxInt32)+1)
+	out = k.after(s.matchers(ctx), s.After, min(s.Limit, math.MaxInt32)+1)
 	if len(out) > s.Limit {
 		out, list.Truncated = out[:s.Limit], true
 	}
 	if len(out) == 0 {
-		return nil, list, nil
+		return nil, list, ctx.Err()
 	}
 	ids := make([]string, len(out))
 	for i := range out {
 		ids[i] = out[i].Device
 	}
-	held, err := q.reader.Devices(ctx, store.ListRequest{Tenant: s.Tenant, Devices: ids})
-	if err != nil && ctx.Err() == nil {
-		err = nil
-		if list.Incomplete == nil {
-			list.Incomplete = []string{"times of devices may be older ones: not all ingesters answer and are caught up"}
-		}
+	held, err := q.cfg.Heads.Devices(ctx, store.ListRequest{Tenant: s.Tenant, Devices: ids})
+	if err != nil && list.Incomplete == nil {
+		list.Incomplete = []string{"times of devices may be older ones: not all ingesters answer and are caught up"}
 	}
 	for _, h := range held {
 		i, found := slices.BinarySearchFunc(out, h.Device, func(e catalog.Entry, id string) int {
@@ -138,7 +142,7 @@ func (q *Querier) entries(ctx context.Context, s Search) (out []catalog.Entry, l
 	for i := range out {
 		hideTimes(tenant, &out[i], q.cfg.Now().UnixMilli())
 	}
-	return out, list, err
+	return out, list, ctx.Err()
 }
 
 // hideTimes starts an entry at its device's first visible day (rule X1); without readings since then it gets no
@@ -191,7 +195,7 @@ func (q *Querier) Facets(ctx context.Context, s Search, tags []string) (
 			return err
 		}
 		list.Incomplete = k.Gap()
-		k.selected(s.matchers(), func(stored, updates *catalog.Set) {
+		k.selected(s.matchers(ctx), func(stored, updates *catalog.Set) {
 			devices = stored.Len() + updates.Len()
 			if tags == nil {
 				for _, c := range stored.Tags(updates) {
@@ -202,7 +206,7 @@ func (q *Querier) Facets(ctx context.Context, s Search, tags []string) (
 				out = append(out, Found{stored, updates}.facet(tag, s.Limit))
 			}
 		})
-		return nil
+		return ctx.Err()
 	})
 	return out, devices, list, err
 }
@@ -258,13 +262,13 @@ func (q *Querier) Cardinality(ctx context.Context, s Search) (out Cardinality, e
 		if err != nil {
 			return err
 		}
-		out.Metrics, out.Incomplete = k.Metrics(s.matchers()), k.Gap()
-		k.selected(s.matchers(), func(stored, updates *catalog.Set) {
-			out.Devices = stored.Len() + updates.Len()
+		out.Incomplete = k.Gap()
+		k.selected(s.matchers(ctx), func(stored, updates *catalog.Set) {
+			out.Metrics, out.Devices = metricsOf(stored, updates), stored.Len()+updates.Len()
 			out.Tags, out.Labels = stored.Tags(updates), stored.Labels(updates)
 			out.Largest = append(stored.Largest(s.Limit), updates.Largest(s.Limit)...)
 		})
-		return nil
+		return ctx.Err()
 	})
 	for _, m := range out.Metrics {
 		out.Series += m.Devices

@@ -128,7 +128,7 @@ type Change = merge.Change
 func (q *Querier) Changes(ctx context.Context, r Request, since int64, emit func(Change) error) (Result, error) {
 	r.since = since
 	return collect(ctx, question{of: q, kind: "changes", Request: r}, func(cfg merge.Config) *merge.Changes {
-		return merge.NewChanges(cfg, since, r.AsOf)
+		return merge.NewChanges(cfg, since)
 	}, emit)
 }
 

@@ -78,6 +78,7 @@ type (
 
 	Explanation   = piece.Explanation
 	Explained     = piece.Explained
+	Estimate      = piece.Estimate
 	ScanExplained = piece.ScanExplained
 )
 

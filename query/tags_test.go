@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -30,6 +32,7 @@ type tagged struct {
 
 func newTagged(t *testing.T, devices int, change func(*query.Config)) *tagged {
 	w := querytest.New(t, noon)
+	w.Tenant("acme")
 	cfg := query.Config{Reader: w.Store, Heads: w.Heads, Directory: w.Directory, Catalog: w.Catalog,
 		Now: func() time.Time { return w.Now }}
 	if change != nil {
@@ -248,4 +251,51 @@ func TestHeadErrorMakesCatalogIncomplete(t *testing.T) {
 	_, list, err = g.Devices(t.Context(), query.Search{Tenant: "acme", Limit: 2})
 	require.NoError(t, err)
 	require.Empty(t, list.Incomplete)
+}
+
+// Of many names that the catalog has never seen the first ones have a hint: each is compared with those that it has.
+func TestHintsAreFew(t *testing.T) {
+	g := newTagged(t, 3, nil)
+	known, err := g.Known(t.Context(), "acme")
+	require.NoError(t, err)
+	many := slices.Repeat([]string{"none", strings.Repeat("x", 10_000)}, 5000)
+	for _, of := range []query.Wanted{{Devices: many}, {Metrics: many}, {Labels: many}} {
+		hints := known.Hints(of)
+		require.Len(t, hints, 10)
+		require.Less(t, len(strings.Join(hints, "")), 3000)
+	}
+}
+
+// A tenant that nobody has registered has no readings, and the answer says that its name may be wrong.
+func TestUnknownTenantHasAHint(t *testing.T) {
+	g := newTagged(t, 3, nil)
+	for _, devices := range [][]string{nil, {"m001"}} {
+		hints, err := g.Hints(t.Context(), query.Request{Tenant: "acmee", Devices: devices})
+		require.NoError(t, err)
+		require.Equal(t, []string{`no tenant "acmee": its first reading or an operator registers it`}, hints)
+	}
+	require.Equal(t, 0, g.lists, "made-up names cost nothing")
+}
+
+// A search ends with its context, however long its conditions take for the names that are left.
+func TestSearchEndsWithItsContext(t *testing.T) {
+	g := newTagged(t, 3, nil)
+	for _, of := range []catalog.Property{catalog.OfDevice, catalog.OfMetric} {
+		for name, search := range map[string]func(context.Context, query.Search) error{
+			"devices":     func(ctx context.Context, s query.Search) error { _, _, err := g.Devices(ctx, s); return err },
+			"facets":      func(ctx context.Context, s query.Search) error { _, _, _, err := g.Facets(ctx, s, nil); return err },
+			"cardinality": func(ctx context.Context, s query.Search) error { _, err := g.Cardinality(ctx, s); return err },
+		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			asked := 0
+			slow := catalog.Matcher{Of: of, Match: func(string) bool {
+				asked++
+				cancel()
+				return false
+			}}
+			err := search(ctx, query.Search{Tenant: "acme", Matchers: []catalog.Matcher{slow, slow}, Limit: 10})
+			require.ErrorIs(t, err, context.Canceled, name)
+			require.Equal(t, 1, asked, name)
+		}
+	}
 }

@@ -154,12 +154,12 @@ func (p *process) newQuery(r queryRole) error {
 	}
 	mux := http.NewServeMux()
 	page.Register(mux)
-	p.adminMux.Handle("GET /api/v1/heat", heatmap.NewHandler(heatmap.Config{
+	p.adminMux.Handle("GET /api/v1/heat", ops.Endpoint(heatmap.NewHandler(heatmap.Config{
 		Source: heatlog.NewReader(a.client.Heat()), Ranges: a.client.RangesOf,
 		Shared: func(day telemetry.Day) string { return a.directory.Snapshot().SharedOn(day) },
 		Marks:  func(container string) []heatmap.Mark { return epochMarks(a.directory.Snapshot(), container) },
 		Now:    a.client.Clock().Now,
-	}))
+	}).Serve))
 	mux.Handle(prom.Prefix+"/", ph)
 	mux.Handle("/", h)
 	r.api.serve(httpapi.Explained(mux))

@@ -29,6 +29,7 @@ import (
 	"binnacle/internal/catalog"
 	"binnacle/internal/store"
 	"binnacle/internal/wire/bytesread"
+	"binnacle/internal/wire/jsonbody"
 )
 
 // HandlerConfig is what a handler needs.
@@ -99,9 +100,7 @@ type exchange struct {
 }
 
 func (x *exchange) body(into any) error {
-	d := json.NewDecoder(http.MaxBytesReader(x.w, x.r.Body, maxRequest))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	if err := jsonbody.Read(http.MaxBytesReader(x.w, x.r.Body, maxRequest), into); err != nil {
 		http.Error(x.w, "the request is not understood: "+err.Error(), http.StatusBadRequest)
 		return err
 	}

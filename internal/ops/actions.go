@@ -22,6 +22,7 @@ import (
 	"binnacle/internal/store"
 	"binnacle/internal/tenant"
 	"binnacle/internal/text/report"
+	"binnacle/query/diagnose/heatmap"
 	"binnacle/query/httpapi"
 )
 
@@ -134,9 +135,8 @@ func unfit(format string, args ...any) error { return unfitError{fmt.Errorf(form
 
 // statusOf returns the status of an error. What is left is the store's.
 func statusOf(err error) int {
-	var unfit unfitError
 	switch {
-	case errors.As(err, &unfit):
+	case errors.As(err, new(unfitError)), errors.As(err, new(heatmap.ParameterError)):
 		return http.StatusBadRequest
 	case errors.Is(err, tenant.ErrNoTenant), errors.Is(err, tenant.ErrNoToken), errors.Is(err, errNoOrder),
 		errors.Is(err, store.ErrNoContainer):

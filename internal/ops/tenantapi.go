@@ -16,6 +16,7 @@ import (
 	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
 	"binnacle/internal/text/duration"
+	"binnacle/internal/wire/jsonbody"
 	"binnacle/query/httpapi"
 )
 
@@ -115,10 +116,7 @@ func (a TenantAPI) endpoint(serve tenantEndpoint) Endpoint {
 }
 
 func (r tenantRequest) body(into any) error {
-	d := json.NewDecoder(r.Body)
-	d.UseNumber()
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	if err := jsonbody.Read(r.Body, into); err != nil {
 		return unfit("the body is not the JSON that is asked for: %w", err)
 	}
 	return nil

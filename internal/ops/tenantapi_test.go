@@ -105,7 +105,7 @@ func TestTenantAPI(t *testing.T) {
 	require.Equal(t, map[string]string{"plan": "gold"}, info.Tags)
 	require.Equal(t, "shared, 4 keys", info.Placement)
 	for _, bad := range []string{``, `{}`, `{"settings":{"query-rate":null}}`, `{"settings":{"rate":1}}`,
-		`{"settings":{"query-rate":-1}}`, `{"tags":{"a b":"x"}}`, strings.Repeat(" ", 1<<17)} {
+		`{"settings":{"query-rate":-1}}`, `{"tags":{"a b":"x"}}`, `{"tags":{"a":"x"}}}`, strings.Repeat(" ", 1<<17)} {
 		ask(400, "PATCH "+one, bad)
 	}
 	require.Contains(t, ask(404, "PATCH "+all+"/acmee", `{"tags":{"a":"x"}}`), "did you mean acme?")

@@ -1,8 +1,8 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +16,7 @@ import (
 
 	"binnacle/internal/tenant"
 	"binnacle/internal/tenant/access"
+	"binnacle/internal/wire/jsonbody"
 	"binnacle/query"
 
 	"golang.org/x/time/rate"
@@ -171,12 +172,7 @@ func readAnnotation(r *http.Request) (out tenant.Annotation, err error) {
 		Text string   `json:"text"`
 		Tags []string `json:"tags"`
 	}
-	d := json.NewDecoder(strings.NewReader(string(text)))
-	d.DisallowUnknownFields()
-	if err = d.Decode(&body); err == nil && d.More() {
-		err = errors.New("there is more than one value")
-	}
-	if err != nil {
+	if err = jsonbody.Read(bytes.NewReader(text), &body); err != nil {
 		return out, &parameterError{"body", fmt.Sprintf(`%.200v; allowed is an object like `+
 			`{"time":1795168800000,"timeEnd":1795168860000,"text":"deploy 7.2","tags":["deploy"]}`, err)}
 	}

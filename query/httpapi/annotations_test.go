@@ -153,6 +153,7 @@ func TestAnnotationsThatAreRefused(t *testing.T) {
 		{http.MethodPost, "", `{"text":"x","tags":[""]}`, "tags", "1 to 50"},
 		{http.MethodPost, "", `{"text":"x","end":1}`, "body", `unknown field "end"`},
 		{http.MethodPost, "", `{"text":"x"} {}`, "body", "more than one"},
+		{http.MethodPost, "", `{"text":"x"}}`, "body", "more than one"},
 		{http.MethodPost, "", `text`, "body", "allowed is an object"},
 		{http.MethodPost, "", strings.Repeat(" ", 20_000), "body", "16384 bytes"},
 		{http.MethodPost, "?text=x", `{"text":"x"}`, "query", "in the body"},

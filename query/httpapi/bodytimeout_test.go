@@ -54,3 +54,18 @@ func TestFormTimeout(t *testing.T) {
 	require.Len(t, c.deadlines, 2)
 	require.True(t, c.deadlines[1].IsZero())
 }
+
+// It holds for a request for an explanation.
+func TestExplainedFormTimeout(t *testing.T) {
+	s := newServer(t, nil)
+	s.fill()
+	c := &connection{ResponseRecorder: httptest.NewRecorder()}
+	r := httptest.NewRequest(http.MethodPost, "/api/v1/readings?explain=true", strings.NewReader("device=m1"))
+	r.RemoteAddr = "127.0.0.1:5"
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set(httpapi.TenantHeader, "acme")
+	httpapi.Explained(s.Config.Handler).ServeHTTP(c, r)
+	require.Equal(t, 200, c.Code, c.Body)
+	require.Len(t, c.deadlines, 2)
+	require.True(t, c.deadlines[1].IsZero())
+}

@@ -40,7 +40,7 @@ func (a *api) diff(w *response, r *http.Request, tenant string) error {
 		p.fail("until", "may not be combined with %s, which is about now", AfterHeader)
 	}
 	wanted := p.changes()
-	list := records{w: w, name: "changes", fields: changeFields}
+	list := records{w: w, asked: q, name: "changes", fields: changeFields}
 	list.format, list.limit = p.format()
 	if p.err != nil {
 		return p.err

@@ -43,6 +43,7 @@ func Explained(next http.Handler) http.Handler {
 		}
 		ctx, explanation := explain(r.Context())
 		answer := &unsent{header: make(http.Header), status: http.StatusOK}
+		LimitBodyTime(w, r) // an unsent answer is no connection
 		began := time.Now()
 		next.ServeHTTP(answer, without(r, values).WithContext(context.WithValue(ctx, unsentKey{}, true)))
 		if answer.status >= http.StatusBadRequest {
@@ -106,23 +107,16 @@ type Explanation struct {
 
 // explainedRead is query.Explained on the wire.
 type explainedRead struct {
-	Devices   []string      `json:"devices,omitempty"`
-	Metrics   []string      `json:"metrics,omitempty"`
-	From      string        `json:"from"`
-	To        string        `json:"to"`
-	How       string        `json:"how"`
-	Estimated estimated     `json:"estimated"`
-	Charged   query.Stats   `json:"charged"`
-	Scans     []explainScan `json:"scans"`
-	Rollups   []explainScan `json:"rollups,omitempty"`
-	Shown     []explainDay  `json:"shown,omitempty"`
-}
-
-type estimated struct {
-	RequestUnits float64 `json:"request_units"`
-	Documents    float64 `json:"documents"`
-	Scans        int     `json:"scans"`
-	Guessed      bool    `json:"guessed"`
+	Devices   []string       `json:"devices,omitempty"`
+	Metrics   []string       `json:"metrics,omitempty"`
+	From      string         `json:"from"`
+	To        string         `json:"to"`
+	How       string         `json:"how"`
+	Estimated query.Estimate `json:"estimated"`
+	Charged   query.Stats    `json:"charged"`
+	Scans     []explainScan  `json:"scans"`
+	Rollups   []explainScan  `json:"rollups,omitempty"`
+	Shown     []explainDay   `json:"shown,omitempty"`
 }
 
 // explainScan is a scan of chunks, or of rollup documents.
@@ -166,11 +160,10 @@ func writeExplanation(w http.ResponseWriter, reads []query.Explained, took time.
 
 func explainedReadOf(r *query.Explained) explainedRead {
 	out := explainedRead{
-		Devices: r.Devices, Metrics: r.Metrics, How: rollupSummary(r), Charged: rounded(r.Stats),
-		Estimated: estimated{round(r.Estimate.RequestUnits), round(r.Estimate.Documents), r.Estimate.Scans,
-			r.Estimate.Guessed},
+		Devices: r.Devices, Metrics: r.Metrics, How: rollupSummary(r), Charged: rounded(r.Stats), Estimated: r.Estimate,
 		Scans: make([]explainScan, len(r.Scans)),
 	}
+	out.Estimated.RequestUnits, out.Estimated.Documents = round(r.Estimate.RequestUnits), round(r.Estimate.Documents)
 	out.From, out.To = instant(r.Range.From), instant(r.Range.To)
 	for i, s := range r.Scans {
 		out.Scans[i] = explainScanOf("scan", &s)

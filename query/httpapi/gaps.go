@@ -64,16 +64,13 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 	if done, err := w.beginJSON(p); done {
 		return err
 	}
-	var c gaps.Evidence
-	var res query.Result
+	var deadLetters string
 	var diagnosis gaps.Diagnosis
-	err := a.admit(r.Context(), tenant, func(ctx context.Context) (err error) {
-		if c, res, err = a.cfg.Querier.Evidence(ctx, q); err == nil {
-			c.Refusals, c.Nameless, c.DeadLetters = a.cfg.Rejected.Of(tenant, q.Device, c.Judged())
-			diagnosis = gaps.Diagnose(c)
-		}
-		return err
-	})
+	q.Diagnose = func(c gaps.Evidence) {
+		c.Refusals, c.Nameless, c.DeadLetters = a.cfg.Rejected.Of(tenant, q.Device, c.Judged())
+		deadLetters, diagnosis = c.DeadLetters, gaps.Diagnose(c)
+	}
+	c, res, err := a.cfg.Querier.Evidence(r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -104,8 +101,8 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 		out.Incomplete = append(out.Incomplete, "too few readings to estimate how often the device reports: "+
 			"set the parameter expect")
 	}
-	if c.DeadLetters != "" {
-		out.Incomplete = append(out.Incomplete, c.DeadLetters)
+	if deadLetters != "" {
+		out.Incomplete = append(out.Incomplete, deadLetters)
 	}
 	out.Complete = len(out.Incomplete) == 0
 	return encode(w, out)

@@ -125,3 +125,17 @@ func TestGaps(t *testing.T) {
 	require.False(t, complete)
 	require.Equal(t, []string{"50.2 46.0 24 replaying", "46.0 44.2 12 late"}, got)
 }
+
+// A range that has not begun yet is empty, and has no gaps.
+func TestGapsOfTheFuture(t *testing.T) {
+	s := newServer(t, func(_ *query.Config, c *httpapi.Config) { c.Rejected = refusals{} })
+	s.fill()
+	for _, to := range []time.Duration{time.Hour, 2 * time.Hour} {
+		a := s.get(t, fmt.Sprintf("/api/v1/gaps?device=m1&from=%d&to=%d", noon.Add(time.Hour).UnixMilli(),
+			noon.Add(to).UnixMilli()))
+		require.Equal(t, 200, a.status, a.body)
+		at := noon.Add(time.Hour).UnixMilli()
+		require.Contains(t, a.body, fmt.Sprintf(`"from":%d,"to":%d,`, at, at))
+		require.Contains(t, a.body, `"gaps":[],"complete":true`)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"binnacle/internal/catalog"
+	"binnacle/internal/text/pattern"
 	"binnacle/query"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -74,7 +75,12 @@ func matcher(text string) (m catalog.Matcher, err error) {
 func (p *params) search(tenant string, limit int) query.Search {
 	s := query.Search{Tenant: tenant, Prefix: p.values.Get("prefix"), After: p.values.Get("after"),
 		Limit: p.count("limit", limit)}
+	instructions := 0
 	for _, text := range p.names("match") {
+		if instructions += pattern.Instructions(text); instructions > pattern.MaxInstructions {
+			p.fail("match", "the regular expressions may take more than %d instructions", pattern.MaxInstructions)
+			break
+		}
 		m, err := matcher(text)
 		if err != nil {
 			p.fail("match", "%v", err)

@@ -3,7 +3,9 @@ package httpapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -195,4 +197,16 @@ func TestDatesAndAlignedBuckets(t *testing.T) {
 		require.Equal(t, 400, s.get(t, "/api/v1/aggregates?"+bad).status, bad)
 	}
 	require.Equal(t, 400, s.get(t, "/api/v1/readings?from=2026-13-01").status)
+}
+
+// A few letters of a regular expression may stand for gigabytes: what all of a request take has a bound.
+func TestRegularExpressionsOfMatchersAreBounded(t *testing.T) {
+	s := listing(t)
+	long := url.QueryEscape("device=~" + strings.Repeat("x{1000}", 60))
+	require.Equal(t, 200, s.get(t, "/api/v1/devices?match="+long).status)
+	for _, path := range []string{"/api/v1/devices", "/api/v1/devices/facets", "/api/v1/cardinality"} {
+		a := s.get(t, path+"?match="+long+strings.Repeat("&match="+long, 2))
+		require.Equal(t, 400, a.status, a.body)
+		require.Contains(t, a.body, "the regular expressions may take more than 1048576 instructions")
+	}
 }

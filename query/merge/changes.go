@@ -35,23 +35,12 @@ type Change struct {
 // pieces of the same device that overlap these. It is owned by one goroutine.
 type Changes struct {
 	collected
-	cfg          Config
-	since, until int64
+	cfg   Config
+	since int64
 }
 
-// NewChanges collects pieces, encoded, until Each is called. The later moment is the present if it is 0.
-func NewChanges(cfg Config, since, until int64) *Changes {
-	return &Changes{cfg: cfg, since: since, until: until}
-}
-
-// Add implements piece.Sink.
-func (c *Changes) Add(p *piece.Piece) error {
-	if c.until > 0 && !p.CutBy(c.until) {
-		p.Release()
-		return nil
-	}
-	return c.collected.Add(p)
-}
+// NewChanges collects pieces of the later moment, encoded, until Each is called.
+func NewChanges(cfg Config, since int64) *Changes { return &Changes{cfg: cfg, since: since} }
 
 // Each calls yield with every change, in the order of device, labels, metric and time. An error of yield ends it and is
 // returned as it is. It is called once, when all pieces are there.

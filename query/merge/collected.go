@@ -67,6 +67,9 @@ type Presence struct {
 	all []Present
 }
 
+// instantBytes is what an instant takes, with what a diagnosis of gaps makes of it.
+const instantBytes = 96
+
 // Present is one piece, without its values.
 type Present struct {
 	Device string
@@ -93,7 +96,7 @@ func (s *Presence) Add(p *piece.Piece) error {
 		out.Header = &h
 	}
 	s.all = append(s.all, out)
-	return s.cfg.Memory.Take(int64(len(out.Times)) * 8)
+	return s.cfg.Memory.Take(int64(len(out.Times)) * instantBytes)
 }
 
 // All returns what was collected, the older source first.

@@ -114,12 +114,12 @@ func (s *Series) take(rows []labelledRow) ([]labelledRow, error) {
 
 // join returns the curves of a device with their rollups, and with curves that have nothing else.
 func join(curves []Curve, device string, rows []labelledRow) []Curve {
-	values := len(curves)
+	values, at := len(curves), 0 // the curve of the row before: rows come series by series, part after part
 	for _, c := range rows {
-		at := slices.IndexFunc(curves, func(of Curve) bool {
-			return of.Metric == c.Metric && of.Labels.Compare(c.labels) == 0
-		})
-		if at < 0 {
+		is := func(of Curve) bool { return of.Metric == c.Metric && of.Labels.Compare(c.labels) == 0 }
+		if n := slices.IndexFunc(curves[at:], is); n >= 0 {
+			at += n
+		} else if at = slices.IndexFunc(curves, is); at < 0 {
 			at = len(curves)
 			curves = append(curves, Curve{Device: device, Labels: c.labels, Metric: c.Metric})
 		}

@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"strings"
 
+	"binnacle/ingest/queue"
 	"binnacle/internal/telemetry"
 	"binnacle/query/read/piece"
 )
@@ -24,8 +25,8 @@ type Rows struct {
 	emit   func(Row) error
 	wanted nameSet
 
-	waiting pieceHeap  // pieces by where their rows may begin
-	open    cursorHeap // cursors by their row
+	waiting queue.Heap[*pendingPiece] // by where their rows may begin
+	open    cursorHeap                // cursors by their row
 	cells   []cell
 	values  []telemetry.Field
 
@@ -44,7 +45,8 @@ type RowsConfig struct {
 
 // NewRows makes rows and calls emit with each. An error of emit is returned as it is.
 func NewRows(cfg RowsConfig, emit func(Row) error) *Rows {
-	return &Rows{RowsConfig: cfg, emit: emit, wanted: newNameSet(cfg.Metrics)}
+	return &Rows{RowsConfig: cfg, emit: emit, wanted: newNameSet(cfg.Metrics), waiting: queue.NewHeap(
+		func(p *pendingPiece) *int32 { return &p.place }, func(p *pendingPiece) int64 { return p.pos })}
 }
 
 // behind reports whether a row comes behind the one that the answer begins after.
@@ -67,6 +69,7 @@ func (m *Rows) Truncated() bool { return m.truncated }
 type pendingPiece struct {
 	pos int64 // no row of it comes before
 	*piece.Piece
+	place int32 // in waiting
 }
 
 // Add implements piece.Sink.
@@ -75,7 +78,7 @@ func (m *Rows) Add(p *piece.Piece) error {
 	if m.Order == piece.Descending {
 		pos = m.Order.At(p.To)
 	}
-	heap.Push(&m.waiting, pendingPiece{pos, p})
+	m.waiting.Put(&pendingPiece{pos: pos, Piece: p})
 	return nil
 }
 
@@ -86,8 +89,10 @@ func (m *Rows) Passed(bound int64) error {
 		if len(m.open) > 0 {
 			next = min(next, m.open[0].pos())
 		}
-		if len(m.waiting) > 0 && m.waiting[0].pos <= next && m.waiting[0].pos < bound {
-			if err := m.decode(heap.Pop(&m.waiting).(pendingPiece).Piece); err != nil {
+		if m.waiting.Len() > 0 && m.waiting.First().pos <= next && m.waiting.First().pos < bound {
+			first := m.waiting.First()
+			m.waiting.Remove(first)
+			if err := m.decode(first.Piece); err != nil {
 				return err
 			}
 			continue
@@ -182,19 +187,4 @@ func (h *cursorHeap) Pop() any {
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
 	return c
-}
-
-// pieceHeap has the chunk that is needed first on top.
-type pieceHeap []pendingPiece
-
-func (h pieceHeap) Len() int           { return len(h) }
-func (h pieceHeap) Less(i, j int) bool { return h[i].pos < h[j].pos }
-func (h pieceHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *pieceHeap) Push(x any)        { *h = append(*h, x.(pendingPiece)) }
-func (h *pieceHeap) Pop() any {
-	old := *h
-	w := old[len(old)-1]
-	old[len(old)-1] = pendingPiece{}
-	*h = old[:len(old)-1]
-	return w
 }

@@ -30,6 +30,9 @@ type Statistics struct {
 	collected
 	cfg  Config
 	step int64
+
+	sums map[sumOf]*sum // of one device
+	held int64          // bytes of sums
 }
 
 // NewStatistics collects pieces, encoded, until Each is called. Buckets are [Range.From + k*step, Range.From +
@@ -38,7 +41,7 @@ func NewStatistics(cfg Config, step int64) *Statistics {
 	if step == 0 {
 		step = math.MaxInt64
 	}
-	return &Statistics{cfg: cfg, step: step}
+	return &Statistics{cfg: cfg, step: step, sums: make(map[sumOf]*sum)}
 }
 
 // Each calls yield with every statistic of at least one value, in the order of device, labels, metric, kind and bucket.
@@ -51,25 +54,26 @@ func (s *Statistics) Each(yield func(Statistic) error) error {
 				return err
 			}
 		}
+		clear(s.sums)
+		s.cfg.Memory.Give(s.held)
+		s.held = 0
 		return err
 	})
 }
 
 // device sums up the pieces of a device in the order of time; overlapping pieces are merged first.
 func (s *Statistics) device(device string, pieces []*piece.Piece) ([]Statistic, error) {
-	sums := make(sums)
 	err := overlapping(pieces, func(some []*piece.Piece) error {
 		if len(some) == 1 && s.standsFor(some[0]) {
-			s.take(sums, some[0])
-			return nil
+			return s.take(some[0])
 		}
-		return s.decode(sums, some)
+		return s.decode(some)
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Statistic, 0, len(sums))
-	for of, x := range sums {
+	out := make([]Statistic, 0, len(s.sums))
+	for of, x := range s.sums {
 		out = append(out, Statistic{device, x.labels, of.metric, of.kind, of.start, x.stats()})
 	}
 	slices.SortFunc(out, func(a, b Statistic) int {
@@ -90,17 +94,21 @@ func (s *Statistics) bucket(time int64) int64 {
 	return time - (time-s.cfg.Range.From)%s.step
 }
 
-func (s *Statistics) take(sums sums, p *piece.Piece) {
+func (s *Statistics) take(p *piece.Piece) error {
 	defer p.Release()
 	wanted := newNameSet(s.cfg.Metrics)
 	for _, c := range p.Chunk.Columns() {
-		if wanted.has(c.Metric) {
-			sums.of(c.Labels, sumOf{metric: c.Metric, kind: c.Kind, start: s.bucket(p.From)}).add(c.Stats)
+		if !wanted.has(c.Metric) {
+			continue
+		}
+		if err := s.add(c.Labels, sumOf{metric: c.Metric, kind: c.Kind, start: s.bucket(p.From)}, c.Stats); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-func (s *Statistics) decode(sums sums, pieces []*piece.Piece) error {
+func (s *Statistics) decode(pieces []*piece.Piece) error {
 	curves, bytes, err := s.cfg.curves("", pieces)
 	if err != nil {
 		return err
@@ -115,7 +123,10 @@ func (s *Statistics) decode(sums sums, pieces []*piece.Piece) error {
 				}
 				part := x.slice(from, to)
 				col := chunk.Column{Metric: c.Metric, Kind: part.Kind, Bits: part.Bits, Texts: part.Texts}
-				sums.of(c.Labels, sumOf{metric: c.Metric, kind: part.Kind, start: start}).add(chunk.StatsOf(&col))
+				of := sumOf{metric: c.Metric, kind: part.Kind, start: start}
+				if err := s.add(c.Labels, of, chunk.StatsOf(&col)); err != nil {
+					return err
+				}
 				from = to
 			}
 		}
@@ -124,23 +135,30 @@ func (s *Statistics) decode(sums sums, pieces []*piece.Piece) error {
 	return nil
 }
 
-// sums is the statistics of one device.
-type sums map[sumOf]*sum
-
 type sumOf struct {
 	labels, metric string
 	kind           telemetry.Kind
 	start          int64
 }
 
-func (m sums) of(labels telemetry.Labels, of sumOf) *sum {
+// sumBytes is about what a sum takes, without its key, in the map and in the list that is made of it.
+const sumBytes = 640
+
+// add adds the statistics of later values to a sum of the device.
+func (s *Statistics) add(labels telemetry.Labels, of sumOf, x chunk.Stats) error {
 	of.labels = string(labels.AppendKey(nil))
-	x := m[of]
-	if x == nil {
-		x = &sum{labels: labels}
-		m[of] = x
+	into := s.sums[of]
+	if into == nil {
+		into = &sum{labels: labels}
+		s.sums[of] = into
+		bytes := sumBytes + int64(len(of.labels))
+		if err := s.cfg.Memory.Take(bytes); err != nil {
+			return err
+		}
+		s.held += bytes
 	}
-	return x
+	into.add(x)
+	return nil
 }
 
 // sum adds up statistics of consecutive times.

@@ -1,6 +1,7 @@
 package prom_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -242,4 +243,13 @@ func TestLimitedSeriesAreTheFirst(t *testing.T) {
 	all, answer := list("match[]", "a", "limit", "6000")
 	require.Equal(t, want, all)
 	require.NotContains(t, answer.Warnings, "results truncated due to limit")
+}
+
+// A list of many selectors, each of which looks through all devices, ends with its request.
+func TestListEndsWithItsRequest(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	listed := 0
+	err := prom.ListsUntil(ctx, []string{"a", "b", "c"}, func() { listed++; cancel() })
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 1, listed)
 }

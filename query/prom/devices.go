@@ -29,7 +29,7 @@ func (s *selector) narrowed(ctx context.Context, r query.Request, matchers []*la
 	if err != nil {
 		return nil, err
 	}
-	conditions := conditionsOf(matchers)
+	conditions := conditionsOf(ctx, matchers)
 	if r.Devices != nil || !narrowing(matchers) || known.Gap() != nil {
 		warnings, err = ask(r)
 		if narrowing(matchers) {
@@ -141,10 +141,12 @@ func narrowing(matchers []*labels.Matcher) bool {
 	return slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return m.Name != model.MetricNameLabel })
 }
 
-// conditionsOf returns the matchers that a device must pass to have a series that matches.
-func conditionsOf(matchers []*labels.Matcher) (out []catalog.Matcher) {
+// conditionsOf returns the matchers that a device must pass to have a series that matches. Once the context has ended
+// they match nothing: a regular expression may take long for each of many names.
+func conditionsOf(ctx context.Context, matchers []*labels.Matcher) (out []catalog.Matcher) {
 	for _, m := range matchers {
-		c := catalog.Matcher{Of: catalog.OfName, Name: m.Name, Match: m.Matches}
+		c := catalog.Matcher{Of: catalog.OfName, Name: m.Name,
+			Match: func(name string) bool { return ctx.Err() == nil && m.Matches(name) }}
 		switch m.Name {
 		case deviceLabel:
 			c.Of = catalog.OfDevice

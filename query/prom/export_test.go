@@ -4,7 +4,10 @@ import (
 	"context"
 	"maps"
 	"math"
+	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"binnacle/binning/rollup"
@@ -13,7 +16,9 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
 )
 
 // Readings is the readings of a tenant as an engine sees them, each time as they are then.
@@ -234,4 +239,17 @@ func spelt(sets []labels.Labels) (out []string) {
 		out = append(out, l.String())
 	}
 	return out
+}
+
+// ListsUntil calls list with one selector of a request after the other, as lists do.
+func ListsUntil(ctx context.Context, selectors []string, list func()) error {
+	each := func(*selector, context.Context, []*labels.Matcher) ([]string, annotations.Annotations, error) {
+		list()
+		return nil, nil, nil
+	}
+	u := union[string]{strings.Compare, each}
+	a := &api{parser: parser.NewParser(parser.Options{}), cfg: Config{Now: time.Now}}
+	_, err := u.answer(ctx, a, &call{Request: &http.Request{Form: url.Values{"match[]": selectors}},
+		tenantStorage: &tenantStorage{}})
+	return err
 }

@@ -62,6 +62,7 @@ func (s *selector) kept(ctx context.Context, l *pushdown) ([]*series, annotation
 		return nil, warnings, err
 	}
 	if now.series = tail; reused > 0 {
+		l.uses++ // nobody else changes values of before
 		if now.join(before, tail, reused) {
 			warnings.Merge(before.infos)
 		}

@@ -557,3 +557,32 @@ func TestRefreshOfAnotherRange(t *testing.T) {
 		ask(one)
 	}
 }
+
+// Values that are kept stay as they are, whatever a query makes of them that can't keep them again, because the catalog
+// has changed while it ran.
+func TestKeptValuesAreNotChanged(t *testing.T) {
+	r := newRefreshed(t, false)
+	w := r.warm.world
+	end := fmt.Sprint(w.Now.Truncate(time.Minute).Unix())
+	ask := func(s server) string {
+		got := s.ask(t, "/api/v1/query", "query", "min_over_time(velocity[1h:1m])", "time", end)
+		require.Equal(t, "success", got.Status, got.Error)
+		return string(got.Data)
+	}
+	want := ask(r.cold)
+	require.Equal(t, want, ask(r.warm))
+	pages := 0
+	w.Heads.OnCall(func() { // the query has begun
+		if pages++; pages == 1 {
+			w.Catalog.AddPage("acme", storetest.Entry("new", nil, "other"))
+			w.Heads.SetUpdates("acme", storetest.Entry("new", nil, "other"))
+			_, _, err := r.warm.query.Devices(t.Context(), query.Search{Tenant: "acme", Limit: 1})
+			require.NoError(t, err)
+		}
+	})
+	require.Equal(t, want, ask(r.warm))
+	require.Equal(t, 1.0, kept(t, r.counts), "it used what was kept")
+	for range 2 {
+		require.Equal(t, want, ask(r.warm))
+	}
+}

@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -19,11 +20,11 @@ import (
 // union is what list returns for any selector of a request, sorted; for all series without a selector.
 type union[T any] struct {
 	compare func(T, T) int
-	list    func(*selector, []*labels.Matcher) ([]T, annotations.Annotations, error)
+	list    func(*selector, context.Context, []*labels.Matcher) ([]T, annotations.Annotations, error)
 }
 
 // answer returns as many elements as the request asks for.
-func (u union[T]) answer(a *api, c *call) (answer, error) {
+func (u union[T]) answer(ctx context.Context, a *api, c *call) (answer, error) {
 	sets, err := a.matchers(c)
 	if err != nil {
 		return answer{}, err
@@ -41,8 +42,8 @@ func (u union[T]) answer(a *api, c *call) (answer, error) {
 	all := []T{}
 	var warnings annotations.Annotations
 	for _, set := range sets {
-		these, said, err := u.list(from, set)
-		if err != nil {
+		these, said, err := u.list(from, ctx, set)
+		if err = cmp.Or(err, ctx.Err()); err != nil { // the catalog is looked through without a look at the time
 			return answer{}, err
 		}
 		all = append(all, these...)
@@ -61,17 +62,14 @@ func (a *api) series(ctx context.Context, c *call) (answer, error) {
 	if len(c.Form["match[]"]) == 0 {
 		return answer{}, badRequest("no match[] parameter provided")
 	}
-	list := func(s *selector, m []*labels.Matcher) ([]labels.Labels, annotations.Annotations, error) {
-		return s.names(ctx, m)
-	}
-	return union[labels.Labels]{labels.Compare, list}.answer(a, c)
+	return union[labels.Labels]{labels.Compare, (*selector).names}.answer(ctx, a, c)
 }
 
 func (a *api) labels(ctx context.Context, c *call) (answer, error) {
-	list := func(s *selector, m []*labels.Matcher) ([]string, annotations.Annotations, error) {
+	list := func(s *selector, ctx context.Context, m []*labels.Matcher) ([]string, annotations.Annotations, error) {
 		return s.LabelNames(ctx, nil, m...)
 	}
-	return union[string]{strings.Compare, list}.answer(a, c)
+	return union[string]{strings.Compare, list}.answer(ctx, a, c)
 }
 
 func (a *api) labelValues(ctx context.Context, c *call) (answer, error) {
@@ -82,10 +80,10 @@ func (a *api) labelValues(ctx context.Context, c *call) (answer, error) {
 	if !model.UTF8Validation.IsValidLabelName(name) {
 		return answer{}, badRequest("invalid label name: %q", name)
 	}
-	list := func(s *selector, m []*labels.Matcher) ([]string, annotations.Annotations, error) {
+	list := func(s *selector, ctx context.Context, m []*labels.Matcher) ([]string, annotations.Annotations, error) {
 		return s.LabelValues(ctx, name, nil, m...)
 	}
-	return union[string]{strings.Compare, list}.answer(a, c)
+	return union[string]{strings.Compare, list}.answer(ctx, a, c)
 }
 
 // metricMetadata describes a metric.
@@ -106,13 +104,14 @@ func (a *api) metadata(ctx context.Context, c *call) (answer, error) {
 			limit = n
 		}
 	}
-	metrics, err := c.metrics(ctx)
+	metrics, _, err := c.querier.Metrics(ctx, c.tenant, "", math.MaxInt-1)
 	if err != nil {
 		return answer{}, err
 	}
-	out := make(map[string][]metricMetadata)
+	out, only := make(map[string][]metricMetadata), c.Form.Get("metric")
 	for _, m := range metrics {
-		if only := c.Form.Get("metric"); len(out) < limit && (only == "" || only == m.Metric) {
+		hasNumbers := len(m.Types) != 1 || m.Types[0] != telemetry.Text.String()
+		if hasNumbers && len(out) < limit && (only == "" || only == m.Metric) {
 			d := metricMetadata{Type: "unknown"}
 			if len(m.Units) > 0 {
 				d.Unit = m.Units[0]
@@ -129,6 +128,7 @@ func (a *api) metadata(ctx context.Context, c *call) (answer, error) {
 // reported in the range has ever had counts. It does not have which labels came with which metric either: where that
 // matters ok is false.
 type catalogLists struct {
+	ended    func() error // why the request has ended; nil while it has not
 	matchers []*labels.Matcher
 	found    query.Found // devices that have a metric that counts
 	shapes   []catalog.Shape
@@ -145,9 +145,9 @@ func (s *selector) fromCatalog(ctx context.Context, matchers []*labels.Matcher, 
 	if err != nil {
 		return nil, false, err
 	}
-	l := &catalogLists{matchers: matchers}
+	l := &catalogLists{ended: ctx.Err, matchers: matchers}
 	some := func(set []catalog.Metric) bool { return slices.ContainsFunc(set, l.counts) }
-	conditions, within := conditionsOf(matchers), rangeOf(s.mint, s.maxt)
+	conditions, within := conditionsOf(ctx, matchers), rangeOf(s.mint, s.maxt)
 	devices := 0
 	known.Find(query.Reporting{Matchers: conditions, Metrics: some, Range: within}, func(f query.Found) {
 		l.found, l.shapes, devices = f, f.Shapes(), f.Len()
@@ -167,7 +167,7 @@ func (s *selector) fromCatalog(ctx context.Context, matchers []*labels.Matcher, 
 
 // counts reports whether a metric has numbers, and matches.
 func (l *catalogLists) counts(m catalog.Metric) bool {
-	return m.Kind != telemetry.Text && !slices.ContainsFunc(l.matchers, func(x *labels.Matcher) bool {
+	return m.Kind != telemetry.Text && l.ended() == nil && !slices.ContainsFunc(l.matchers, func(x *labels.Matcher) bool {
 		return x.Name == model.MetricNameLabel && !x.Matches(m.Name)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/pattern"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 
@@ -214,7 +215,6 @@ const (
 	maxNesting     = 200       // open brackets and signs in a row
 	maxOperators   = 500       // each is one level deeper: a + b + c is (a + b) + c
 	maxFormatBytes = 10 << 10  // for format_query: formatting takes the square of the depth for each byte
-	maxPatterns    = 1 << 20   // instructions of all regular expressions, of some 40 bytes
 )
 
 // checkTexts returns an error if the query or the selectors of a request pass a bound.
@@ -233,9 +233,9 @@ func checkTexts(form map[string][]string) error {
 				return err
 			}
 		}
-		if patterns > maxPatterns {
+		if patterns > pattern.MaxInstructions {
 			return badRequest("invalid parameter %q: its texts and regular expressions may take %d instructions; at most %d "+
-				"are allowed", name, patterns, maxPatterns)
+				"are allowed", name, patterns, pattern.MaxInstructions)
 		}
 	}
 	return nil
@@ -257,7 +257,7 @@ func checkDepth(name, text string, patterns *int) error {
 			continue
 		case parser.STRING:
 			if text, err := strutil.Unquote(item.Val); err == nil { // else the parser refuses it
-				*patterns += instructions(text)
+				*patterns += pattern.Instructions(text)
 			}
 		case parser.LEFT_PAREN, parser.LEFT_BRACE, parser.LEFT_BRACKET:
 			brackets++
@@ -286,49 +286,4 @@ func checkDepth(name, text string, patterns *int) error {
 			return badRequest("invalid parameter %q: it has more than %d operators", name, maxOperators)
 		}
 	}
-}
-
-// What a regular expression takes at least, and a class of Unicode, in instructions; and how often it repeats a part at
-// most.
-const (
-	patternInstructions = 32
-	classInstructions   = 128
-	maxRepeats          = 1000
-)
-
-// instructions bounds those of a text as a regular expression. It can repeat a part up to a thousand times, in all
-// repeats within each other.
-func instructions(text string) int {
-	repeats, n := 1, len(text)
-	for i := range len(text) {
-		switch {
-		case text[i] == '{':
-			repeats = min(repeats*greatestRepeat(text[i+1:]), maxRepeats)
-		case text[i] == 'p' || text[i] == 'P':
-			if i > 0 && text[i-1] == '\\' {
-				n += classInstructions
-			}
-		}
-	}
-	return patternInstructions + n*repeats
-}
-
-// greatestRepeat returns the greater number of {n}, {n,} or {n,m}, from behind the brace on; 1 for none.
-func greatestRepeat(text string) int {
-	most, n := 1, 0
-	for i := range len(text) {
-		c := text[i]
-		switch {
-		case c >= '0' && c <= '9':
-			n = min(10*n+int(c-'0'), maxRepeats)
-		case c == ',' || c == '}':
-			most, n = max(most, n), 0
-			if c == '}' {
-				return most
-			}
-		default:
-			return 1
-		}
-	}
-	return 1
 }

@@ -6,10 +6,11 @@ import (
 	"net/http"
 	"slices"
 
+	"binnacle/internal/text/pattern"
+
 	"github.com/klauspost/compress/s2"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
-	"github.com/prometheus/prometheus/util/annotations"
 )
 
 // Bounds of a remote read. A query takes two bytes of the request, and much more than that where it is read and
@@ -38,6 +39,10 @@ func (a *api) remoteRead(ctx context.Context, c *call) (answer, error) {
 		}
 		out.Results = append(out.Results, found)
 	}
+	// The text, and the block that it is packed into, are there at the same time.
+	if err := c.memory.Take(5 * int64(out.Size()) / 2); err != nil {
+		return answer{}, c.beyond(err)
+	}
 	encoded, err := out.Marshal()
 	if err != nil {
 		return answer{}, err
@@ -64,13 +69,13 @@ func (c *call) readRequest() (asked prompb.ReadRequest, err error) {
 	for _, q := range asked.Queries {
 		for _, m := range q.Matchers {
 			if m.Type == prompb.LabelMatcher_RE || m.Type == prompb.LabelMatcher_NRE {
-				patterns += instructions(m.Value)
+				patterns += pattern.Instructions(m.Value)
 			}
 		}
 	}
-	if patterns > maxPatterns {
+	if patterns > pattern.MaxInstructions {
 		return asked, badRequest("the regular expressions of the matchers may take %d instructions; at most %d are allowed",
-			patterns, maxPatterns)
+			patterns, pattern.MaxInstructions)
 	}
 	return asked, nil
 }
@@ -100,24 +105,20 @@ func (c *call) samplesOf(ctx context.Context, q *prompb.Query) (*prompb.QueryRes
 	}
 	out := &prompb.QueryResult{}
 	for _, one := range found {
-		ts := &prompb.TimeSeries{Labels: prompb.FromLabels(one.labels, nil)}
 		if err := c.memory.Take(16 * int64(len(one.times))); err != nil {
-			return nil, badRequest("the answer needs more memory than a query may use: ask for a shorter range")
+			return nil, c.beyond(err)
 		}
+		ts := &prompb.TimeSeries{Labels: prompb.FromLabels(one.labels, nil),
+			Samples: make([]prompb.Sample, len(one.times))}
 		for i, t := range one.times {
-			ts.Samples = append(ts.Samples, prompb.Sample{Timestamp: t, Value: one.values[i]})
+			ts.Samples[i] = prompb.Sample{Timestamp: t, Value: one.values[i]}
 		}
 		out.Timeseries = append(out.Timeseries, ts)
 	}
-	return out, incompleteError(warnings)
-}
-
-// incompleteError returns the error for missing readings, nil if none are missing.
-func incompleteError(warnings annotations.Annotations) error {
 	for _, w := range warnings {
 		if errors.Is(w, errIncomplete) {
-			return &apiError{"unavailable", http.StatusServiceUnavailable, w.Error()}
+			return nil, &apiError{"unavailable", http.StatusServiceUnavailable, w.Error()}
 		}
 	}
-	return nil
+	return out, nil
 }

@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/internal/store"
 	"binnacle/internal/tenant/access"
 	"binnacle/query"
 	"binnacle/query/prom"
+	"binnacle/query/querytest"
 
 	"github.com/klauspost/compress/s2"
 	"github.com/prometheus/prometheus/prompb"
@@ -125,4 +127,20 @@ func TestRemoteReadsAreBounded(t *testing.T) {
 	many := s.ask(t, "/api/v1/series", slices.Repeat([]string{"match[]", "temp"}, 1001)...)
 	require.Equal(t, 400, many.status)
 	require.Contains(t, many.Error, "at most 1000")
+}
+
+// What a remote read answers counts in its memory as it is packed, too.
+func TestRemoteReadCountsAsMemory(t *testing.T) {
+	var all []querytest.Record
+	for i := range 3000 {
+		all = append(all, record(int64(i), "m1", noon.Add(time.Duration(i-3500)*time.Second), nil, float("temp", 1)))
+	}
+	for bytes, status := range map[int64]int{120 << 10: 422, 300 << 10: 200} {
+		s := newServer(t, func(_ *query.Config, c *prom.Config) { c.MemoryBytes = bytes })
+		s.world.Chunk(all...)
+		s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 5000})
+		resp, body := s.read(t, request(t, prompb.ReadRequest{Queries: []*prompb.Query{{StartTimestampMs: 0,
+			EndTimestampMs: noon.UnixMilli(), Matchers: []*prompb.LabelMatcher{{Name: "__name__", Value: "temp"}}}}}))
+		require.Equal(t, status, resp.StatusCode, "%.200s", body)
+	}
 }

@@ -408,17 +408,6 @@ func namesOf(sets []labels.Labels) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// metrics returns the metrics of all devices that have numbers.
-func (t *tenantStorage) metrics(ctx context.Context) (out []query.Metric, err error) {
-	found, _, err := t.querier.Metrics(ctx, t.tenant, "", math.MaxInt-1)
-	for _, m := range found {
-		if len(m.Types) != 1 || m.Types[0] != telemetry.Text.String() {
-			out = append(out, m)
-		}
-	}
-	return out, err
-}
-
 // series is the samples of one label set in the order of time, no instant twice.
 type series struct {
 	labels  labels.Labels

@@ -281,7 +281,7 @@ func (e *evaluation) fewDevices(ctx context.Context, r query.Request) (bool, err
 	if err != nil || known.Gap() != nil {
 		return false, err
 	}
-	n := known.Count(conditionsOf(e.pushdown.matchers))
+	n := known.Count(conditionsOf(ctx, e.pushdown.matchers))
 	return n <= query.FewDevices && n*fewPerDevices <= known.Len(), nil
 }
 

@@ -56,7 +56,7 @@ type Config struct {
 // remembers how far it has answered (rule R3), and keeps reads in a room (rules R7, R8).
 type Reader struct {
 	cfg     Config
-	pool    *piece.Pool
+	memory  *piece.Memory // of all queries
 	plan    plan.Config
 	heads   *heads.Reader
 	chunks  *chunks.Reader
@@ -66,7 +66,7 @@ type Reader struct {
 // New makes a Reader.
 func New(c Config) *Reader {
 	return &Reader{
-		cfg: c, pool: piece.NewPool(c.TotalBytes),
+		cfg: c, memory: piece.NewMemory(c.TotalBytes),
 		plan: plan.Config{Directory: c.Directory, Fanout: c.Fanout, Now: c.Now},
 		heads: heads.New(heads.Config{Heads: c.Heads, Log: c.Log, Topics: c.Topics, Room: c.Room, RoomAge: c.RoomAge,
 			Registerer: c.Registerer, Now: c.Now, Logger: c.Logger}),
@@ -78,15 +78,10 @@ func New(c Config) *Reader {
 }
 
 // Memory returns a counter of memory that a caller holds outside queries. It must be closed.
-func (r *Reader) Memory(limit int64) *piece.Memory { return r.pool.Memory(limit) }
+func (r *Reader) Memory(limit int64) *piece.Memory { return r.memory.Memory(limit) }
 
 // Await waits until heads have read the records that the context asks for, if any (WithAfter).
 func (r *Reader) Await(ctx context.Context, tenant string) error { return r.heads.Await(ctx, tenant) }
-
-// Devices returns what heads hold of a tenant's devices. With an error some may be missing.
-func (r *Reader) Devices(ctx context.Context, ask store.ListRequest) ([]store.HeadDevice, error) {
-	return r.heads.Devices(ctx, ask)
-}
 
 // Request asks for pieces, and for what is kept of answers.
 type Request struct {

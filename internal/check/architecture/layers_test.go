@@ -74,7 +74,7 @@ var never = map[string][]string{
 // alone lists folders that may import nothing of the project but the listed folders and themselves. The longest
 // matching folder counts.
 var alone = map[string][]string{
-	"internal/lab/emulator": {"sharding/epk", "internal/charges/ru", "internal/text/report"},
+	"internal/lab/emulator": {"sharding/epk", "internal/charges/ru", "internal/text/report", "internal/wire/jsonbody"},
 	"internal/lab/emulator/engine": {
 		"sharding/epk", "internal/charges/ru", "internal/lab/emulator/budget", "internal/lab/emulator/index",
 		"internal/lab/emulator/jsonvalue", "internal/lab/emulator/kv",
@@ -105,8 +105,10 @@ var alone = map[string][]string{
 	"internal/retry":              {},
 	"ingest/journal/spill":        {},
 	"internal/text/nearest":       {},
+	"internal/text/pattern":       {},
 	"internal/text/duration":      {"internal/telemetry"},
 	"internal/wire/bytesread":     {},
+	"internal/wire/jsonbody":      {},
 	"internal/wire/jsonscan":      {},
 	"internal/wire/jsontext":      {"internal/telemetry"},
 	"internal/stream/deadletter":  {"ingest/decode"},

@@ -1,12 +1,12 @@
 package emulator
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 
 	"binnacle/internal/lab/emulator/engine"
+	"binnacle/internal/wire/jsonbody"
 )
 
 // capacityPath is where clients on the same machine read the mode of the account, and make a serverless one
@@ -52,9 +52,7 @@ func (s *Server) serveCapacity(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) putCapacity(r *http.Request) error {
 	var in capacityJSON
-	d := json.NewDecoder(io.LimitReader(r.Body, maxFaultsBytes))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
+	if err := jsonbody.Read(io.LimitReader(r.Body, maxFaultsBytes), &in); err != nil {
 		return fmt.Errorf("the body is not an object with a mode, provisioned or serverless: %w", err)
 	}
 	switch {

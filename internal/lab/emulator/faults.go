@@ -2,7 +2,6 @@ package emulator
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -11,6 +10,7 @@ import (
 
 	"binnacle/internal/lab/emulator/fault"
 	"binnacle/internal/lab/emulator/refusal"
+	"binnacle/internal/wire/jsonbody"
 )
 
 // Faults returns the rules by which the Server fails on purpose; there are none at first. They may be changed at any
@@ -142,9 +142,7 @@ func (s *Server) putFaults(r *http.Request) error {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
-	d := json.NewDecoder(io.LimitReader(r.Body, maxFaultsBytes))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
+	if err := jsonbody.Read(io.LimitReader(r.Body, maxFaultsBytes), &in); err != nil {
 		return errors.New("the body is not an object with rules and perhaps a seed: " + err.Error())
 	}
 	return s.faults.Replace(in.Seed, in.Rules...)

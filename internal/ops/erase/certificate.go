@@ -20,6 +20,7 @@ import (
 	"binnacle/internal/erasure"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsonbody"
 
 	"github.com/go-jose/go-jose/v4"
 )
@@ -171,9 +172,7 @@ func DecodeCertificate(file, key []byte) (c *Certificate, isSigned bool, err err
 		return nil, false, fmt.Errorf("not a certificate: %w", err)
 	}
 	c = &Certificate{}
-	decoder := json.NewDecoder(bytes.NewReader(in.Certificate))
-	decoder.DisallowUnknownFields() // nothing in it is passed over
-	if err := decoder.Decode(c); err != nil {
+	if err := jsonbody.Read(bytes.NewReader(in.Certificate), c); err != nil { // nothing in it is passed over
 		return nil, false, fmt.Errorf("not a certificate: %w", err)
 	}
 	if c.Version != CertificateVersion {

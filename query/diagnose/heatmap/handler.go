@@ -2,8 +2,6 @@ package heatmap
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	"binnacle/internal/heat"
-	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/text/duration"
 	"binnacle/sharding/epk"
@@ -40,7 +37,7 @@ type Config struct {
 	Now    func() time.Time
 }
 
-// Handler serves maps as JSON, to operators only: its listener turns others away. It is safe for any number of
+// Handler answers requests for maps, of operators only: its listener turns others away. It is safe for any number of
 // requests.
 type Handler struct {
 	cfg Config
@@ -72,29 +69,20 @@ const (
 
 var steps = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour}
 
-// ServeHTTP implements http.Handler.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// Serve answers a request with a Map. Errors are a ParameterError, store.ErrNoContainer, and the source's.
+func (h *Handler) Serve(r *http.Request) (status int, body any, err error) {
 	in, err := h.read(r.Context(), r.URL.Query())
-	var wrong *url.Error
-	switch {
-	case errors.As(err, &wrong):
-		http.Error(w, fmt.Sprintf("%s: %s", wrong.URL, wrong.Err), http.StatusBadRequest)
-		return
-	case errors.Is(err, store.ErrNoContainer):
-		http.Error(w, "nothing is known of such a container: provision creates heat and the containers of months",
-			http.StatusNotFound)
-		return
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
+	if err != nil {
+		return 0, nil, err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(New(in)) // an error means that the client has gone
+	return http.StatusOK, New(in), nil
 }
 
+// ParameterError says what is wrong with a parameter.
+type ParameterError struct{ error }
+
 func wrong(parameter, format string, args ...any) error {
-	return &url.Error{Op: "read", URL: parameter, Err: fmt.Errorf(format, args...)}
+	return ParameterError{fmt.Errorf("parameter "+parameter+": "+format, args...)}
 }
 
 // read reads the parameters and what they ask for.

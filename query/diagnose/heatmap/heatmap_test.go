@@ -5,14 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
 
 	"binnacle/internal/heat"
+	"binnacle/internal/ops"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query/diagnose/heatmap"
@@ -166,7 +169,8 @@ func (s *source) Forecast(context.Context, time.Time) (heat.Forecast, error) {
 	return heat.Forecast{}, nil
 }
 
-// What is asked wrongly is a 400 that names the parameter; what is not there is a 404, what can't be read a 503.
+// What is asked wrongly is a 400 that names the parameter; what is not there is a 404, what can't be read a 502, also
+// where an error of the connection names a URL.
 func TestHandlerAnswers(t *testing.T) {
 	now := time.Date(2026, 11, 23, 4, 30, 0, 0, time.UTC)
 	s := &source{}
@@ -179,7 +183,7 @@ func TestHandlerAnswers(t *testing.T) {
 		Marks:  func(string) []heatmap.Mark { return []heatmap.Mark{{At: now.UnixMilli() - 1, Kind: "epoch"}, {At: 5}} }})
 	ask := func(query string) (int, string) {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest("GET", "/api/v1/heat?"+query, nil))
+		ops.Endpoint(h.Serve).ServeHTTP(w, httptest.NewRequest("GET", "/api/v1/heat?"+query, nil))
 		return w.Code, w.Body.String()
 	}
 	for query, want := range map[string]string{
@@ -218,7 +222,8 @@ func TestHandlerAnswers(t *testing.T) {
 	failed = store.ErrNoContainer
 	code, text = ask("container=other")
 	require.Equal(t, 404, code, text)
-	failed = errors.New("broken")
-	code, _ = ask("")
-	require.Equal(t, 503, code)
+	for _, failed = range []error{errors.New("broken"), &url.Error{Op: "Get", URL: "https://account", Err: io.EOF}} {
+		code, _ = ask("")
+		require.Equal(t, 502, code)
+	}
 }

@@ -318,18 +318,6 @@ func (r *Reader) awaitLogEnd(ctx context.Context, tenant string) ([]store.LogEnd
 	return ends, nil
 }
 
-// Devices returns what heads hold of a tenant's devices. With an error some may be missing.
-func (r *Reader) Devices(ctx context.Context, ask store.ListRequest) ([]store.HeadDevice, error) {
-	held, err := r.cfg.Heads.Devices(ctx, ask)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if err != nil {
-		r.warn("devices of heads not read", err)
-	}
-	return held, err
-}
-
 // NotYetError says that an answer would not include the records that it must include.
 type NotYetError struct{ Behind []string }
 

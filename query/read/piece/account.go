@@ -112,46 +112,22 @@ func (a *Account) decoded(values int) error {
 	return nil
 }
 
-// Pool counts what all queries of a process hold. It is safe for any number of callers.
-type Pool struct {
-	limit int64
-
-	mu   sync.Mutex // guards below
-	used int64
-}
-
-func (p *Pool) take(n int64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.used+n > p.limit {
-		return false
-	}
-	p.used += n
-	return true
-}
-
-func (p *Pool) give(n int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.used -= n
-}
-
 // Memory counts the bytes that one query holds, against its limit and that of all queries together: pieces, and
 // decoded columns that are being merged. It is safe for any number of callers.
 type Memory struct {
 	limit int64
-	pool  *Pool
+	all   *Memory // of all queries together; nil for this one
 
 	mu   sync.Mutex // guards below
 	used int64
 	peak int64
 }
 
-// NewPool returns a pool with a limit of bytes.
-func NewPool(limit int64) *Pool { return &Pool{limit: limit} }
+// NewMemory returns a counter of what all queries of a process hold.
+func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 
-// Memory returns a counter with a limit below the pool's. It must be closed.
-func (p *Pool) Memory(limit int64) *Memory { return &Memory{limit: limit, pool: p} }
+// Memory returns a counter with a limit below that of all. It must be closed.
+func (m *Memory) Memory(limit int64) *Memory { return &Memory{limit: limit, all: m} }
 
 // Take adds n bytes, or returns an error and adds none. A sink passes that error on.
 func (m *Memory) Take(n int64) error {
@@ -160,7 +136,7 @@ func (m *Memory) Take(n int64) error {
 	if m.used+n > m.limit {
 		return ErrMemory
 	}
-	if !m.pool.take(n) {
+	if m.all != nil && m.all.Take(n) != nil {
 		return ErrBusy
 	}
 	m.used += n
@@ -172,8 +148,14 @@ func (m *Memory) Take(n int64) error {
 func (m *Memory) Give(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.used -= n
-	m.pool.give(n)
+	m.give(n)
+}
+
+// give does what Give says. The caller holds mu.
+func (m *Memory) give(n int64) {
+	if m.used -= n; m.all != nil {
+		m.all.Give(n)
+	}
 }
 
 // Peak returns the most bytes that were held.
@@ -187,8 +169,7 @@ func (m *Memory) Peak() int64 {
 func (m *Memory) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pool.give(m.used)
-	m.used = 0
+	m.give(m.used)
 }
 
 // Overheads in bytes, rounded up: slices and strings.
@@ -387,10 +368,10 @@ type CoveredExplained struct {
 // Estimate is what a read was expected to find and to cost, by what earlier reads of the same keys have found a day, or
 // else reads of the same tenant. Guessed says that there were none: then only the price of asking is known.
 type Estimate struct {
-	Scans        int
-	Documents    float64
-	RequestUnits float64
-	Guessed      bool
+	Scans        int     `json:"scans"`
+	Documents    float64 `json:"documents"`
+	RequestUnits float64 `json:"request_units"`
+	Guessed      bool    `json:"guessed"`
 }
 
 // Add adds a scan with the documents that it is expected to find. Guessed says that no earlier one was alike.
