@@ -158,9 +158,9 @@ func (g *growing) disturb() {
 	}
 	if !g.copies && g.IntN(200) == 0 {
 		g.copies = true
-		number, err := stream.NewStreams(w.Documents).CopiedStream(g.t.Context(), "other", 1)
+		copied, err := stream.NewStreams(w.Documents).CopiedStream(g.t.Context(), "other", 1)
 		require.NoError(g.t, err)
-		require.EqualValues(g.t, 2, number)
+		require.EqualValues(g.t, 2, copied.Number)
 		_, err = w.Directory.Refresh(g.t.Context())
 		require.NoError(g.t, err)
 	}
