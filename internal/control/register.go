@@ -151,7 +151,7 @@ func (d *Directory) SetPeriod(ctx context.Context, like sharding.PeriodEpoch) er
 		if err := d.cfg.Check(); err != nil {
 			return fmt.Errorf("set the period of containers: %w", err)
 		}
-		err := d.createSoon(ctx, tenant.PeriodDocument(e, now))
+		err = d.createSoon(ctx, tenant.PeriodDocument(e, now))
 		if err != nil && !errors.Is(err, store.ErrExists) {
 			return fmt.Errorf("set the period of containers to %s from %s: %w", e.Period, e.From, err)
 		}

@@ -1,5 +1,6 @@
 // The heat page: its state, what it asks for, and who shows it.
 
+import { ask } from "./admin.js";
 import { $, fill, h, icon } from "./dom.js";
 import { count } from "./format.js";
 import { Heatmap, svg } from "./heatmap.js";
@@ -109,10 +110,9 @@ async function run() {
   say("Asking …");
   $("map").setAttribute("aria-busy", "true");
   try {
-    const response = await fetch(request(state, Date.now(), wanted), { signal: mine.signal, credentials: "omit", cache: "no-store" });
-    const text = await response.text();
-    if (!response.ok) throw new Error(text.trim() || `the service answers ${response.status}`);
-    map = JSON.parse(text);
+    const { body, fault } = await ask(request(state, Date.now(), wanted), { signal: mine.signal });
+    if (fault) throw new Error(fault);
+    map = body;
     pinned = false;
     cursor = null;
     draw();
