@@ -130,6 +130,6 @@ test("what is wrong is said", async () => {
   await page.unroute("**/api/v1/heat?*");
   await page.goto(`${dev.admin}/heat#container=none`);
   await page.locator("#answer.bad").waitFor();
-  assert.match(await page.locator("#answer").textContent(), /nothing is known of such a container/);
+  assert.match(await page.locator("#answer").textContent(), /read the physical partitions of none: no such container/);
   await page.context().close();
 });

@@ -2,7 +2,6 @@ package heatmap
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"binnacle/internal/heat"
-	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/text/duration"
 	"binnacle/sharding/epk"
@@ -74,9 +72,6 @@ var steps = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time
 // Serve answers a request with a Map. Errors are a ParameterError, store.ErrNoContainer, and the source's.
 func (h *Handler) Serve(r *http.Request) (status int, body any, err error) {
 	in, err := h.read(r.Context(), r.URL.Query())
-	if errors.Is(err, store.ErrNoContainer) {
-		err = fmt.Errorf("nothing is known of such a container: provision creates heat and the containers of months: %w", err)
-	}
 	if err != nil {
 		return 0, nil, err
 	}
