@@ -60,6 +60,57 @@ func TestLatestMatchesModel(t *testing.T) {
 	}
 }
 
+// newestNumbers is the newest number of each series, a line each.
+func newestNumbers(t *testing.T, q *query.Querier, r query.Request) (lines []string) {
+	_, err := q.Series(t.Context(), r, func(c query.Curve) error {
+		var newest string
+		for i := range c.Stretches {
+			if s := &c.Stretches[i]; s.Kind != telemetry.Text {
+				n := len(s.Times) - 1
+				newest = fmt.Sprintf("%s %s %s %d %v %x", c.Device, c.Labels, c.Metric, s.Times[n], s.Kind, s.Bits[n])
+			}
+		}
+		if newest != "" {
+			lines = append(lines, newest)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	return lines
+}
+
+// Where only the newest numbers are asked for they are those of the whole series, bit for bit: also where a text that
+// was sent later takes the place of a chunk's last number.
+func TestNewestNumbersAreThoseOfSeries(t *testing.T) {
+	w := querytest.New(t, noon.Add(time.Hour))
+	q := newQuerier(t, w, func(c *query.Config) { c.CacheBytes = -1 })
+	w.Chunk(record(1, "m1", noon, float("a", 1)), record(2, "m1", noon.Add(time.Minute), float("a", 2)))
+	late := record(3, "m1", noon.Add(time.Minute), telemetry.Field{Metric: "a", Value: telemetry.TextValue("off")})
+	w.Chunk(late, record(4, "m1", noon.Add(2*time.Minute), float("b", 3)))
+	w.Chunk(record(5, "m2", noon, float("a", 4)), record(6, "m2", noon.Add(3*time.Minute), float("a", 5)))
+	r := query.Request{Tenant: "acme", Metrics: []string{"a"}, Range: telemetry.Range{To: noon.UnixMilli() + 150_000}}
+	want := newestNumbers(t, q, r)
+	require.Len(t, want, 2)
+	for _, line := range want {
+		require.Contains(t, line, fmt.Sprint(noon.UnixMilli()))
+	}
+	r.Newest = true
+	require.Equal(t, want, newestNumbers(t, q, r))
+
+	for seed := range seeds(6) {
+		rnd := rand.New(rand.NewPCG(seed, 57))
+		w, _ := randomWorld(t, rnd)
+		q := newQuerier(t, w, func(c *query.Config) { c.Log = w.Log })
+		for range 40 {
+			r := randomRequest(rnd, w.Now)
+			r.Descending, r.Limit = false, 0
+			want := newestNumbers(t, q, r)
+			r.Newest = true
+			require.Equal(t, want, newestNumbers(t, q, r), "seed %d, %+v", seed, r)
+		}
+	}
+}
+
 // Nearest finds each metric of each device that has a value in the longest look, and none but newest values.
 func TestNearestLooksBackStepwise(t *testing.T) {
 	found := 0
@@ -102,12 +153,12 @@ func TestNearestLooksBackStepwise(t *testing.T) {
 	require.Greater(t, found, 100)
 }
 
-// The newest value of a few devices that report costs a query for each key, and decodes one chunk for each.
-func TestLatestDecodesFewChunks(t *testing.T) {
+// The newest value of a few devices that report costs a query for each key, and decodes no chunk.
+func TestLatestDecodesNoChunk(t *testing.T) {
 	w := querytest.New(t, noon)
 	days(w, []string{"m1", "m2"}, 20, 50)
-	q := newQuerier(t, w, func(c *query.Config) { c.CacheBytes = -1 })
-	r := query.Request{Tenant: "acme", Devices: []string{"m1", "m2"}, Metrics: []string{"x"},
+	q := newQuerier(t, w, func(c *query.Config) { c.CacheBytes, c.Limits.Samples = -1, 1 })
+	r := query.Request{Tenant: "acme", Devices: []string{"m1", "m2"}, Metrics: []string{"y"},
 		Range: telemetry.Range{To: noon.UnixMilli()}}
 	var got []string
 	res, err := q.Nearest(t.Context(), r, asked(&got))
@@ -122,6 +173,10 @@ func TestLatestDecodesFewChunks(t *testing.T) {
 	require.Len(t, got, 2)
 	require.Equal(t, 2+4, w.Store.Calls(storetest.Scan), "an hour, then a day, and not a month")
 
+	r.Newest = true
+	require.Len(t, newestNumbers(t, q, r), 2)
+
+	q = newQuerier(t, w, func(c *query.Config) { c.CacheBytes = -1 })
 	res, err = q.Readings(t.Context(), query.Request{Tenant: "acme", Devices: []string{"m1"}, Range: always,
 		Descending: true, Limit: 1}, func(query.Row) error { return nil })
 	require.NoError(t, err)

@@ -101,7 +101,8 @@ func (q *Querier) answer(ctx context.Context, asked question) (res Result, err e
 			Clips: asked.kind == "series", Rollups: r.Rollups,
 		}})
 		defer reading.Close()
-		sink := asked.open(ctx, merge.Config{Range: reading.Range(), Metrics: distinct(r.Metrics), Memory: reading.Memory()})
+		sink := asked.open(ctx, merge.Config{Range: reading.Range(), Metrics: distinct(r.Metrics),
+			Memory: reading.Memory(), Newest: r.Newest})
 		err := reading.Run(ctx, sink)
 		if s, ok := sink.(interface{ Begin(int64) }); ok && err == nil && r.From != nil {
 			s.Begin(reading.Begin())

@@ -57,6 +57,10 @@ type Request struct {
 	// Rollups is what rollups may answer of series, of the metrics that the request names; nil for nothing.
 	Rollups *RollupsRequest
 
+	// Newest says that the newest number of each series is enough: others may be left out. It is for Series
+	// without Rollups.
+	Newest bool
+
 	// From is called when all has been read, with a description of what was read; nil if that is unknown. It returns
 	// the first instant that is needed: earlier samples are not answered. Nil for the whole range. It is for Series.
 	From func(*Basis) int64

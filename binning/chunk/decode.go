@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"binnacle/internal/telemetry"
+
 	"github.com/klauspost/compress/huff0"
 )
 
@@ -40,6 +42,29 @@ type decoder struct {
 // ErrCorrupt.
 func (c *Chunk) Frame(metrics []string) (Frame, error) {
 	return c.decode(wantedOf(metrics), nil)
+}
+
+// LastRow returns the last row with the columns of the metrics, from statistics. It is not ok with several label sets
+// or an empty label, nor where a column lacks a number in some row, has an int beyond 2^53, or ends with a zero: a
+// store may lose its sign.
+func (c *Chunk) LastRow(metrics []string) (f Frame, ok bool) {
+	if len(c.labels) != 1 || c.HasEmptyLabels() {
+		return f, false
+	}
+	w, g := wantedOf(metrics), Group{Labels: c.labels[0], Times: []int64{c.Header.To}}
+	for i := range c.columns {
+		s := &c.columns[i]
+		if !w.has(s.name) {
+			continue
+		}
+		x := &s.stats
+		if x.Count != c.Header.Rows || x.Last.Kind() != s.kind || s.kind == telemetry.Float && x.Last.Float() == 0 ||
+			s.kind == telemetry.Int && (x.Min.Int() < -maxExact || x.Max.Int() > maxExact) {
+			return f, false
+		}
+		g.Columns = append(g.Columns, Column{Metric: s.name, Kind: s.kind, Bits: []uint64{x.Last.Bits()}})
+	}
+	return Frame{Groups: []Group{g}}, true
 }
 
 // Times decodes the instants of the rows, ascending, each once, and no column. A damaged chunk gives ErrCorrupt, as far

@@ -121,12 +121,11 @@ func (e *encoder) writeDocument(h Header, f Frame) error {
 		kept = small
 	}
 	e.doc = appendHeader(e.doc[:0], h)
-	var err error
+	name, first := "time", e.section(0, 0)
 	if kept == small {
-		err = e.appendData("data", e.s)
-	} else {
-		err = e.appendData("time", e.section(0, 0))
+		name, first = "data", e.s
 	}
+	err := e.appendData(name, first)
 	if err != nil {
 		return err
 	}
@@ -162,14 +161,10 @@ func (e *encoder) tooLarge() error {
 }
 
 func appendHeader(b []byte, h Header) []byte {
-	b = append(b, `{"id":`...)
-	b = jsontext.AppendString(b, h.ID.String())
-	b = append(b, `,"v":`...)
-	b = strconv.AppendInt(b, Version, 10)
-	b = append(b, `,"type":"chunk","tenantShard":`...)
-	b = jsontext.AppendString(b, h.TenantShard)
-	b = append(b, `,"device":`...)
-	b = jsontext.AppendString(b, h.Device)
+	b = jsontext.AppendString(append(b, `{"id":`...), h.ID.String())
+	b = strconv.AppendInt(append(b, `,"v":`...), Version, 10)
+	b = jsontext.AppendString(append(b, `,"type":"chunk","tenantShard":`...), h.TenantShard)
+	b = jsontext.AppendString(append(b, `,"device":`...), h.Device)
 	for _, n := range []struct {
 		name  string
 		value int64
@@ -177,16 +172,12 @@ func appendHeader(b []byte, h Header) []byte {
 		{"from", h.From}, {"to", h.To}, {"rows", int64(h.Rows)}, {"readings", int64(h.Readings)},
 		{"first", h.First}, {"through", h.Through}, {"after", h.After}, {"cut", h.Cut},
 	} {
-		b = append(b, ',')
-		b = jsontext.AppendString(b, n.name)
-		b = append(b, ':')
-		b = strconv.AppendInt(b, n.value, 10)
+		b = jsontext.AppendString(append(b, ','), n.name)
+		b = strconv.AppendInt(append(b, ':'), n.value, 10)
 	}
-	b = append(b, `,"unique":`...)
-	b = strconv.AppendBool(b, h.Unique)
+	b = strconv.AppendBool(append(b, `,"unique":`...), h.Unique)
 	if h.TTL > 0 {
-		b = append(b, `,"ttl":`...)
-		b = strconv.AppendInt(b, int64(h.TTL), 10)
+		b = strconv.AppendInt(append(b, `,"ttl":`...), int64(h.TTL), 10)
 	}
 	return b
 }
@@ -200,17 +191,13 @@ func (e *encoder) appendColumns(f Frame, kept layout) error {
 				e.doc = append(e.doc, ',')
 			}
 			k++
-			e.doc = append(e.doc, `{"metric":`...)
-			e.doc = jsontext.AppendString(e.doc, c.Metric)
+			e.doc = jsontext.AppendString(append(e.doc, `{"metric":`...), c.Metric)
 			if i > 0 {
-				e.doc = append(e.doc, `,"labels":`...)
-				e.doc = strconv.AppendInt(e.doc, int64(i), 10)
+				e.doc = strconv.AppendInt(append(e.doc, `,"labels":`...), int64(i), 10)
 			}
-			e.doc = append(e.doc, `,"type":`...)
-			e.doc = jsontext.AppendString(e.doc, c.Kind.String())
-			e.doc = append(e.doc, `,"stats":`...)
+			e.doc = jsontext.AppendString(append(e.doc, `,"type":`...), c.Kind.String())
 			s := StatsOf(c)
-			e.doc = appendStats(e.doc, c.Kind, &s)
+			e.doc = appendStats(append(e.doc, `,"stats":`...), c.Kind, &s)
 			if kept == listed {
 				if err := e.appendData("data", e.section(k, k)); err != nil {
 					return fmt.Errorf("column %s: %w", c.Metric, err)
@@ -228,10 +215,8 @@ func (e *encoder) appendData(name string, s section) error {
 	if n := base64.StdEncoding.EncodedLen(len(e.packet)); n > MaxString {
 		return fmt.Errorf("a string of %d characters, above %d: %w", n, MaxString, ErrTooLarge)
 	}
-	e.doc = append(e.doc, ',')
-	e.doc = jsontext.AppendString(e.doc, name)
-	e.doc = append(e.doc, `:"`...)
-	e.doc = base64.StdEncoding.AppendEncode(e.doc, e.packet)
+	e.doc = jsontext.AppendString(append(e.doc, ','), name)
+	e.doc = base64.StdEncoding.AppendEncode(append(e.doc, `:"`...), e.packet)
 	e.doc = append(e.doc, '"')
 	return nil
 }
@@ -265,8 +250,7 @@ func (e *encoder) appendPacks(f Frame) error {
 		if from > 0 {
 			e.doc = append(e.doc, ',')
 		}
-		e.doc = append(e.doc, `{"pack":`...)
-		e.doc = strconv.AppendInt(e.doc, int64(n), 10)
+		e.doc = strconv.AppendInt(append(e.doc, `{"pack":`...), int64(n), 10)
 		err := e.appendData("index", e.indexOf(columns[from:from+n]))
 		if err == nil {
 			err = e.appendData("data", e.section(from+1, from+n))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -141,6 +142,53 @@ func TestParseColumns(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, none.Groups)
 	}
+}
+
+// The last row that statistics have is that of the frame, and they have none where they could err.
+func TestLastRow(t *testing.T) {
+	const seed = 23
+	r := rand.New(rand.NewPCG(seed, 0))
+	found := 0
+	for i := range 2000 {
+		f := randomFrame(r, []int{1, 5, 300}[i%3])
+		c, err := chunk.Parse(encode(t, f))
+		require.NoError(t, err)
+		all := c.Columns()
+		asked := []string{all[r.IntN(len(all))].Metric, all[r.IntN(len(all))].Metric}
+		for _, metrics := range [][]string{nil, asked, asked[:1]} {
+			got, ok := c.LastRow(metrics)
+			if !ok {
+				continue
+			}
+			found++
+			want, err := c.Frame(metrics)
+			require.NoError(t, err)
+			require.Len(t, want.Groups, 1)
+			g := &want.Groups[0]
+			g.Times = g.Times[len(g.Times)-1:]
+			for k := range g.Columns {
+				require.Nil(t, g.Columns[k].Present)
+				g.Columns[k].Bits = g.Columns[k].Bits[len(g.Columns[k].Bits)-1:]
+			}
+			require.Equal(t, want, got, "seed %d, frame %d", seed, i)
+		}
+	}
+	require.Greater(t, found, 100)
+
+	one := math.Float64bits(1)
+	for what, bits := range map[string][2][]uint64{
+		"a zero may lose its sign": {{one, 0}, {0, one}}, "a NaN": {{math.Float64bits(math.NaN()), one}, {one, one}}} {
+		for i, ok := range []bool{false, true} {
+			c, err := chunk.Parse(encode(t, oneColumn(telemetry.Float, bits[i]...)))
+			require.NoError(t, err)
+			_, got := c.LastRow(nil)
+			require.Equal(t, ok, got, what)
+		}
+	}
+	c, err := chunk.Parse(encode(t, oneColumn(telemetry.Int, 1<<53+1, 1)))
+	require.NoError(t, err)
+	_, ok := c.LastRow(nil)
+	require.False(t, ok, "whoever answers in floats warns of the first")
 }
 
 // Wide frames come back whole, whatever is in them.

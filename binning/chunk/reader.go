@@ -18,6 +18,7 @@ type reader struct {
 	brief  bool // columns that were not asked for may be left out
 
 	seen      uint32 // one bit for each property
+	next      int    // in named
 	texts     [numbersFrom][]byte
 	ints      [properties - numbersFrom]int64
 	unique    bool
@@ -76,50 +77,29 @@ const (
 	properties
 )
 
-func propertyOf(name []byte) (p property, ok bool) {
-	switch string(name) {
-	case "id":
-		return propertyID, true
-	case "type":
-		return propertyType, true
-	case "tenantShard":
-		return propertyShard, true
-	case "device":
-		return propertyDevice, true
-	case "time":
-		return propertyTime, true
-	case "data":
-		return propertyData, true
-	case "_etag":
-		return propertyETag, true
-	case "v":
-		return propertyV, true
-	case "from":
-		return propertyFrom, true
-	case "to":
-		return propertyTo, true
-	case "rows":
-		return propertyRows, true
-	case "readings":
-		return propertyReadings, true
-	case "first":
-		return propertyFirst, true
-	case "through":
-		return propertyThrough, true
-	case "after":
-		return propertyAfter, true
-	case "cut":
-		return propertyCut, true
-	case "ttl":
-		return propertyTTL, true
-	case "_ts":
-		return propertyStored, true
-	case "unique":
-		return propertyUnique, true
-	case "labels":
-		return propertyLabels, true
-	case "columns":
-		return propertyColumns, true
+// named has the names of properties, in the order in which documents have them.
+var named = [properties]struct {
+	name string
+	is   property
+}{
+	{"id", propertyID}, {"v", propertyV}, {"type", propertyType}, {"tenantShard", propertyShard},
+	{"device", propertyDevice}, {"from", propertyFrom}, {"to", propertyTo}, {"rows", propertyRows},
+	{"readings", propertyReadings}, {"first", propertyFirst}, {"through", propertyThrough}, {"after", propertyAfter},
+	{"cut", propertyCut}, {"unique", propertyUnique}, {"ttl", propertyTTL}, {"time", propertyTime},
+	{"data", propertyData}, {"labels", propertyLabels}, {"columns", propertyColumns}, {"_etag", propertyETag},
+	{"_ts", propertyStored},
+}
+
+// propertyOf returns the property of a name. It looks first at the one that follows the last one.
+func (r *reader) propertyOf(name []byte) (p property, ok bool) {
+	for range named {
+		n := &named[r.next]
+		if r.next++; r.next == len(named) {
+			r.next = 0
+		}
+		if string(name) == n.name {
+			return n.is, true
+		}
 	}
 	return 0, false
 }
@@ -174,7 +154,7 @@ func (r *reader) walk(doc []byte) error {
 }
 
 func (r *reader) property(name []byte) (err error) {
-	p, known := propertyOf(name)
+	p, known := r.propertyOf(name)
 	if !known {
 		return r.scan.Skip()
 	}

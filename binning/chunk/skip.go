@@ -101,20 +101,8 @@ func (d *decoder) skipInts(n int) error {
 			return corrupt("a bitmap goes on after its rows")
 		}
 	}
-	mask, err := d.byte()
-	if err != nil {
-		return err
-	}
-	for k := range s.planes {
-		take := d.takePacked
-		if mask>>k&1 != 0 {
-			take = d.takePlain
-		}
-		if _, err := take(count); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = d.takePlanes(count, s.planes)
+	return err
 }
 
 // readLengths reads the lengths of n texts into d.ints and adds them up.

@@ -24,6 +24,7 @@ type Config struct {
 	Range   telemetry.Range
 	Metrics []string // sorted and distinct; nil: all
 	Memory  *piece.Memory
+	Newest  bool // Series needs the newest number of each series only
 }
 
 // begin leaves out what is before an instant.
@@ -41,6 +42,17 @@ func (c *Config) decode(p *piece.Piece) (f chunk.Frame, bytes int64, err error) 
 		bytes += piece.GroupBytes(&f.Groups[i])
 	}
 	return f, bytes, c.Memory.Take(bytes)
+}
+
+// newest returns rows of a piece, and all that have the newest value of a series in it. Otherwise it is as decode.
+func (c *Config) newest(p *piece.Piece) (f chunk.Frame, bytes int64, err error) {
+	if p.Chunk != nil && c.Range.Contains(p.To) {
+		if f, ok := p.Chunk.LastRow(c.Metrics); ok {
+			p.Release()
+			return f, 0, nil
+		}
+	}
+	return c.decode(p)
 }
 
 // nonEmptyLabels returns groups without labels that have an empty value. Of an instant that groups with equal labels

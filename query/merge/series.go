@@ -120,8 +120,13 @@ func (c *Config) curves(device string, pieces []*piece.Piece) (out []Curve, byte
 			p.Release()
 			continue
 		}
-		source := p.Source
-		f, n, err := c.decode(p)
+		source, decode := p.Source, c.decode
+		if c.Newest && !slices.ContainsFunc(pieces, func(q *piece.Piece) bool { // else texts of q may hide p's last row
+			return q != p && q.From <= p.To && p.To <= q.To
+		}) {
+			decode = c.newest
+		}
+		f, n, err := decode(p)
 		bytes += n
 		if err != nil {
 			return nil, bytes, err

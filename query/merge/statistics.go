@@ -312,7 +312,7 @@ func (l *Latest) olderThan(p *piece.Piece, found map[seriesOf]*candidate, wanted
 
 func (l *Latest) take(p *piece.Piece, found map[seriesOf]*candidate, wanted nameSet) error {
 	source := p.Source
-	f, bytes, err := l.cfg.decode(p)
+	f, bytes, err := l.cfg.newest(p)
 	if err != nil {
 		return err
 	}

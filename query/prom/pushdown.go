@@ -303,6 +303,7 @@ func (e *evaluation) foldAll() error {
 
 // fromSamples computes the pushdown from samples: of the devices in only, of all if that is nil.
 func (e *evaluation) fromSamples(ctx context.Context, r query.Request, only map[string]bool) error {
+	r.Newest = e.pushdown.steps.n == 1 && (e.pushdown.function == "" || e.pushdown.function == "last_over_time")
 	warnings, err := e.read(ctx, r, e.pushdown.matchers, func(one *series) (kept bool, err error) {
 		if only != nil && !only[one.labels.Get(deviceLabel)] {
 			return false, nil
