@@ -154,10 +154,11 @@ type codeReader struct {
 	end  int
 }
 
-// wordBytes is the room behind a block in which words that are read may end.
-const wordBytes = 16
+// Behind a block there is room for wordBytes, in which words that are read may end. A word has at least wordBits. A
+// Rice code takes usualBits at most as a rule, besides its low bits.
+const wordBytes, wordBits, usualBits = 16, 57, 4
 
-// word returns at least 57 bits from the next one on.
+// word returns at least wordBits bits from the next one on.
 func (r *codeReader) word() uint64 {
 	return binary.LittleEndian.Uint64(r.from[r.at>>3:]) >> (r.at & 7)
 }
@@ -203,7 +204,7 @@ func (r *codeReader) fixed(numbers []uint64, width int) (err error) {
 	if len(numbers) > r.end/width {
 		return errCodes
 	}
-	if width > 57 {
+	if width > wordBits {
 		for i := range numbers {
 			if numbers[i], err = r.take(width); err != nil {
 				return err
@@ -219,30 +220,31 @@ func (r *codeReader) fixed(numbers []uint64, width int) (err error) {
 	return nil
 }
 
-// rice fills numbers with Rice codes. Those that go on behind the block end there: only zeros follow.
+// rice fills numbers with Rice codes: with as many as a word has as a rule, before it looks whether the word has them.
+// A branch on each code would be mispredicted at the end of each word. Codes that go on behind the block end there:
+// only zeros follow.
 func (r *codeReader) rice(numbers []uint64, low uint) (err error) {
 	low &= 63
-	mask := uint64(1)<<low - 1
-	for i := 0; i < len(numbers); {
-		word, first, left := r.word(), i, uint(57)
-		zeros := uint(bits.TrailingZeros64(word))
-		for zeros < mostZeros && zeros+1+low <= left { // all codes that the word has whole
-			word >>= zeros + 1
-			numbers[i] = uint64(zeros)<<low | word&mask
+	mask, group := uint64(1)<<low-1, max(1, wordBits/(int(low)+usualBits))
+	for len(numbers) > 0 {
+		some, first := numbers[:min(group, len(numbers))], r.word()
+		word, all, used := first, uint(0), uint(len(some))*(low+1)
+		for i := range some {
+			zeros := uint(bits.TrailingZeros64(word))
+			word >>= (zeros + 1) & 63
+			some[i] = uint64(zeros)<<low | word&mask
 			word >>= low
-			left -= zeros + 1 + low
-			if i++; i == len(numbers) {
-				break
-			}
-			zeros = uint(bits.TrailingZeros64(word))
+			all |= zeros
+			used += zeros
 		}
-		if r.at += int(57 - left); i > first {
+		if all < mostZeros && used <= wordBits {
+			numbers, r.at = numbers[len(some):], r.at+int(used)
 			continue
 		}
-		if numbers[i], err = r.riceFar(int(zeros), int(low)); err != nil {
+		if numbers[0], err = r.riceFar(bits.TrailingZeros64(first), int(low)); err != nil {
 			return err
 		}
-		i++
+		numbers = numbers[1:]
 	}
 	if r.at > r.end {
 		return errCodes
@@ -250,7 +252,7 @@ func (r *codeReader) rice(numbers []uint64, low uint) (err error) {
 	return nil
 }
 
-// riceFar reads a Rice code with too many zeros to fit a word.
+// riceFar reads one Rice code, of any length.
 func (r *codeReader) riceFar(zeros, low int) (x uint64, err error) {
 	if zeros > mostZeros {
 		return 0, corrupt("%d zeros in a code", zeros)

@@ -94,9 +94,7 @@ var named = [properties]struct {
 func (r *reader) propertyOf(name []byte) (p property, ok bool) {
 	for range named {
 		n := &named[r.next]
-		if r.next++; r.next == len(named) {
-			r.next = 0
-		}
+		r.next = (r.next + 1) % len(named)
 		if string(name) == n.name {
 			return n.is, true
 		}
