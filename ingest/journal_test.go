@@ -99,6 +99,42 @@ func TestRestartCutsNoBins(t *testing.T) {
 	require.Equal(t, journal.Commit{}, r.metadata(0), "nothing of the journal is needed any more")
 }
 
+// A chunk that the former owner has just stored may be lacking in a replica, and no head has its rows: heads are not
+// caught up for a moment, also where all of the log is still in the journal and nothing but that is committed.
+func TestTakeoverFromTheJournalAloneSettles(t *testing.T) {
+	r := newRig(t, 1)
+	stop := r.run(r.ingester(func(c *ingest.Config, s *ingest.Stores) {
+		longHold(c, s)
+		c.MemoryBytes = 100 << 10 // stores the largest bin
+	}))
+	r.publish(0, r.message("idle", past, 1))
+	sent := 1
+	for range 40 {
+		messages := make([]kafkago.Message, 500)
+		for i := range messages {
+			messages[i] = r.message("busy", past+int64(sent), math.Sqrt(float64(sent)))
+			sent++
+		}
+		r.publish(0, messages...)
+	}
+	eventually(t, "a chunk is stored", func() bool { return r.Chunks.Calls(storetest.Create) > 0 })
+	stop()
+	require.Zero(t, r.committed(0))
+	require.EqualValues(t, sent, r.metadata(0).F)
+
+	in := r.ingester(func(c *ingest.Config, s *ingest.Stores) {
+		longHold(c, s)
+		c.Linger = time.Hour
+	})
+	r.run(in)
+	require.Eventually(t, in.CaughtUp, patience, time.Millisecond)
+	heads, err := in.Heads(t.Context(), store.HeadRequest{Tenant: "acme", Range: binning.All})
+	require.NoError(t, err)
+	require.Len(t, heads, 1)
+	require.EqualValues(t, sent, heads[0].Position)
+	require.Greater(t, heads[0].CaughtUp, heads[0].Position)
+}
+
 // An older binary, or an operator, commits without a word about the journal: the source is read from there.
 func TestCommitWithoutJournalMetadata(t *testing.T) {
 	r := newRig(t, 1)

@@ -85,7 +85,7 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 			in.metrics.broken.WithLabelValues("not-whole").Inc()
 			p.log.Error("the journal can't be used: lists may have older times of devices", "error", err)
 		}
-		p.settle(t.read, a.Position)
+		p.settle(t.read, commit)
 		p.worker.Resume(a, in.cfg.Now())
 		in.mu.Lock()
 		p.orphaned = false
@@ -131,7 +131,7 @@ func (t *takeover) awaitsJournal(ctx context.Context, begun time.Time) bool {
 func (t *takeover) restore(ctx context.Context, a worker.Assignment, commit kafka.Committed) (*partition, error) {
 	in := t.in
 	c, ok := journal.ParseCommit(commit.Metadata)
-	p := t.replace(a)
+	p := t.replace(a, commit)
 	if !ok || in.stores.Blocks == nil || c.Stream != a.Stream || a.Unmarked || a.Position != commit.Offset {
 		return p, nil
 	}
@@ -148,12 +148,12 @@ func (t *takeover) restore(ctx context.Context, a worker.Assignment, commit kafk
 	in.metrics.broken.WithLabelValues("not-whole").Inc()
 	p.log.Error("the journal can't be used: the log is read again from the committed offset on", "error", err,
 		"committed", commit.Offset, "instead_of", c.F)
-	return t.replace(a), nil
+	return t.replace(a, commit), nil
 }
 
 // replace makes a partition without bins in place of the present one. If the present one has read another log, its
 // bins can't be read again: they are written.
-func (t *takeover) replace(a worker.Assignment) *partition {
+func (t *takeover) replace(a worker.Assignment, commit kafka.Committed) *partition {
 	in, at := t.in, t.at
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -165,15 +165,15 @@ func (t *takeover) replace(a worker.Assignment) *partition {
 		}
 	}
 	p := newPartition(in, at, a)
-	p.settle(t.read, a.Position)
+	p.settle(t.read, commit)
 	in.partitions[at] = p
 	return p
 }
 
-// settle notes when a takeover read the commit of a partition, if records were committed. For a moment a replica may
-// lack the former owner's chunks of these records, and neither head shows their rows (rule R1).
-func (p *partition) settle(read time.Time, position int64) {
-	if position > 0 {
+// settle notes when a takeover read the commit of a partition, if records were committed or lie in the journal. For a
+// moment a replica may lack the former owner's chunks of these records, and neither head shows their rows (rule R1).
+func (p *partition) settle(read time.Time, commit kafka.Committed) {
+	if c, _ := journal.ParseCommit(commit.Metadata); max(commit.Offset, c.F) > 0 {
 		until := read.Add(p.in.cfg.Linger)
 		p.takeover.settled.Store(&until)
 	}

@@ -321,7 +321,7 @@ var plantedGroups = []planted{
 		old: "\tw.bins.Generation++\n", new: "",
 		missed: "the next create meets the other owner's chunk, and rule W6 takes its tail: it costs a refused create"},
 	{name: "R1 a partition that comes back is caught up at once", with: grouped, file: "ingest/takeover.go",
-		old: "\t\tp.settle(t.read, a.Position)\n\t\tp.worker.Resume", new: "\t\tp.worker.Resume",
+		old: "\t\tp.settle(t.read, commit)\n\t\tp.worker.Resume", new: "\t\tp.worker.Resume",
 		missed: comesBack},
 	{name: "R8 what others have stored is explained", with: string(unasked) + "," + grouped,
 		file: "ingest/worker/worker.go",
