@@ -184,9 +184,6 @@ func (e *Executor) create(ctx context.Context, j *write.Create) error {
 	if err != nil {
 		return err
 	}
-	if err := e.stores.Directory.Snapshot().Damaged(j.Tenant()); err != nil {
-		return err // its orders are not known
-	}
 	doc, fence, err := j.Under(orders, e.now())
 	if err != nil {
 		return err
@@ -205,7 +202,7 @@ func (e *Executor) create(ctx context.Context, j *write.Create) error {
 // entryAge is the same of entries of the catalog, which forgets them until a minute after an order (rule E-R10).
 const firstAge, entryAge = time.Minute, 45 * time.Second
 
-// orders returns a tenant's orders of erasure, no older than that.
+// orders returns a tenant's orders of erasure, no older than that. Of a tenant with a damaged document none are known.
 func (e *Executor) orders(ctx context.Context, tenant string, most time.Duration) (erasure.List, error) {
 	s := e.stores.Directory.Snapshot()
 	if e.now().Sub(s.ReadAt) > most {
@@ -214,7 +211,7 @@ func (e *Executor) orders(ctx context.Context, tenant string, most time.Duration
 			return nil, err
 		}
 	}
-	return s.Erasures(tenant), nil
+	return s.Erasures(tenant), s.Damaged(tenant)
 }
 
 // existing reads the tail of a stored chunk. Of a document of another version, older or newer, only what chunk.Tail

@@ -77,7 +77,7 @@ func TestChunkThatIsErasedBeforeItIsStored(t *testing.T) {
 }
 
 // Of a tenant with a damaged document no orders of erasure are known: no chunk of it is stored meanwhile, not even one
-// that was sent before.
+// that was sent before, and no entry of the catalog.
 func TestChunkOfATenantThatIsDamagedMeanwhile(t *testing.T) {
 	stores := ingesttest.NewStores(t, "2024-10")
 	directory := control.NewDirectory(control.DirectoryConfig{Documents: stores.Docs})
@@ -98,6 +98,12 @@ func TestChunkOfATenantThatIsDamagedMeanwhile(t *testing.T) {
 		change(func(d store.Document) []byte { right = d.Body; return []byte(`{"epoch":7}`) })
 		return &storetest.Fault{Err: store.ErrBusy}
 	}
+	stores.Catalog.Fault = func(op, _, _ string) *storetest.Fault {
+		if op == storetest.OpCreate && right == nil {
+			return &storetest.Fault{Err: store.ErrBusy}
+		}
+		return nil
+	}
 	l := ingest.NewLocal(ingest.Config{Config: worker.Config{Register: true, Past: -1, RetryBackoff: time.Nanosecond}},
 		ingest.Stores{Chunks: stores.Chunks, Catalog: stores.Catalog, Streams: stream.NewStreams(stores.Docs),
 			Directory: directory}, worker.Assignment{Stream: 1})
@@ -111,7 +117,11 @@ func TestChunkOfATenantThatIsDamagedMeanwhile(t *testing.T) {
 	}
 	require.NotNil(t, right)
 	require.Empty(t, stores.Chunks.Documents())
+	_, isListed := stores.Catalog.Entry("acme", "m1")
+	require.False(t, isListed)
 	change(func(store.Document) []byte { return right })
 	require.NoError(t, l.Finish(t.Context()))
 	require.Len(t, stores.Chunks.Documents(), 1)
+	_, isListed = stores.Catalog.Entry("acme", "m1")
+	require.True(t, isListed)
 }

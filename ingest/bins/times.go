@@ -224,8 +224,9 @@ func (x *carriedTimes) Failed(o *OwedTimes) {
 
 // Lost owes the times of a device again: the journal has lost its records.
 func (x *carriedTimes) Lost(d *Device) {
-	if d.owed != nil {
-		d.owed.blocks = nil
+	if o := d.owed; o != nil { // an append may have no room for all
+		o.blocks, o.loose = nil, o.from
+		x.file(o)
 	}
 	if d.carriedAt != noOffset {
 		x.held.Remove(d)

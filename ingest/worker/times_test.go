@@ -3,6 +3,7 @@ package worker_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -420,6 +421,85 @@ func TestTimesOfAnErasedDevice(t *testing.T) {
 			require.Equal(t, latest, last())
 		}
 	}
+}
+
+// oweTimes has a process store a reading of each device whose time only a lost part of the journal has. It returns the
+// append that is on its way.
+func (w *world) oweTimes(devices int) (l *ingest.Local, onItsWay write.Job) {
+	w.hold, w.seldom = 20*time.Second, true
+	l = w.worker(w.settings)
+	take := func() {
+		for i := range devices {
+			value := fmt.Sprintf(`{"tenant":"acme","device":"d%d","ts":%d,"values":{"a":1}}`, i, w.now.UnixMilli())
+			w.log = append(w.log, admit.Record{Offset: int64(len(w.log)), Time: w.now.UnixMilli(), Value: []byte(value)})
+		}
+		w.readAndSettle(l, int64(len(w.log)-devices))
+		for l.Position() < int64(len(w.log)) {
+			require.NoError(w.t, l.Take(w.t.Context(), w.log[l.Position()]))
+		}
+	}
+	take()
+	take()
+	for range 3 { // rows go to the journal, and are stored thereafter
+		w.now = w.now.Add(5 * time.Second)
+		require.NoError(w.t, l.Step(w.t.Context()))
+	}
+	for round := range 3 {
+		w.now = w.now.Add(20 * time.Second)
+		for _, job := range l.Due() {
+			if _, ok := job.(*write.Append); ok && round > 0 {
+				onItsWay = job
+			} else {
+				require.NoError(w.t, l.Do(w.t.Context(), job))
+			}
+		}
+	}
+	w.commitFloor(l)
+	require.EqualValues(w.t, len(w.log), w.meta.F)
+	require.Less(w.t, w.commit, w.meta.F)
+	require.NotNil(w.t, onItsWay)
+	w.blocks.begin, w.blocks.values = 0, nil
+	return l, onItsWay
+}
+
+// The journal loses its end with the rows whose times more devices owe than an append has room for. Between two appends
+// the next owner reads these rows again.
+func TestTimesThatManyDevicesOweAfterALostEnd(t *testing.T) {
+	w := withJournal(newWorld(t, nil))
+	l, first := w.oweTimes(60)
+	w.blocks.limit = 2000
+	require.NoError(t, l.Do(t.Context(), first))
+	for landed := 0; landed < 2; { // the first one shows what is lost
+		w.now = w.now.Add(time.Second)
+		for _, job := range l.Due() {
+			before := w.blocks.end()
+			require.NoError(t, l.Do(t.Context(), job))
+			if w.blocks.end() > before {
+				landed++
+			}
+		}
+		w.commitFloor(l)
+	}
+	next := w.worker(w.settings)
+	w.readAndSettle(next, int64(len(w.log)))
+	w.checkTimes(next)
+}
+
+// A broker takes no record of a device with a long name: its times go to the catalog, and hold back nothing.
+func TestTimesThatNoAppendHasRoomFor(t *testing.T) {
+	w := withJournal(newWorld(t, nil))
+	w.hold, w.seldom = 20*time.Second, true
+	w.blocks.limit = 150
+	l := w.worker(w.settings)
+	for range 4 {
+		for _, device := range []string{"d", strings.Repeat("long", 40)} {
+			value := fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":%d,"values":{"a":1}}`, device, w.now.UnixMilli())
+			w.log = append(w.log, admit.Record{Offset: int64(len(w.log)), Time: w.now.UnixMilli(), Value: []byte(value)})
+		}
+		w.readAndSettle(l, int64(len(w.log)))
+	}
+	require.EqualValues(t, len(w.log), w.commit)
+	w.checkTimes(w.worker(w.settings))
 }
 
 // readAndSettle reads up to an offset, and lets a worker work for 80 seconds.

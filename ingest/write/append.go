@@ -129,7 +129,11 @@ func (j *Appends) addTimes(a *Append) {
 				r.Day, r.Tail = c.Day, t
 			}
 		}
-		if j.add(a, &r, sentBlock{times: o}) != added {
+		switch j.add(a, &r, sentBlock{times: o}) {
+		case tooLarge: // the catalog takes them
+			j.w.bins.Updates.Urge(&o.Device.Device)
+			fallthrough
+		case noRoom:
 			j.index.Times.Failed(o)
 		}
 	}
@@ -181,9 +185,9 @@ func (j *Appends) Done(a *Append, now time.Time) {
 		j.retry = retry.Backoff{}
 	case bins.Rejected: // the broker takes less at once
 		j.appendFailed(a)
-		if c := a.sent[0].chain; len(a.Values) > 1 {
+		if c := a.sent[0].chain; len(a.Values) > 1 || c == nil {
 			j.maxBytes = max(a.bytes/2, recordBytes)
-		} else if c != nil {
+		} else {
 			c.Journaled.Bulky = true
 			j.w.Ask(c, bins.CutBulky, now)
 		}
