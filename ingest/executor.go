@@ -433,9 +433,6 @@ func checkErased(known *catalogcache.Copy, news []catalog.Entry, j *write.Catalo
 	known.Use(func(x *catalog.Index) {
 		for i := range news {
 			until, ok := x.ForgottenUntil(news[i].Device, "")
-			if all, whole := x.ForgottenUntil("", ""); whole { // all of the tenant
-				until, ok = max(until, all), true
-			}
 			if ok && orders.MayHave(news[i].Device, until, j.Snapshot.ReadAt) {
 				err = fmt.Errorf("an order of erasure about device %s is not applied yet", news[i].Device)
 				return

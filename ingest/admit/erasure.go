@@ -82,9 +82,8 @@ func replayed(rec *Record) *deadletter.ID {
 
 func (e *erasures) cover(f *feed, r *telemetry.Reading) bool {
 	for _, o := range f.Snapshot.Erasures(r.Tenant).Of(r.Device, telemetry.DayOf(r.Time)) {
-		switch through, known := o.Position(e.at); {
-		case !o.IsAcknowledged():
-		case f.Offset <= through, f.replayed != nil && e.coversReplayed(o, f.replayed), !known && f.isOlder(o):
+		if o.Covers(e.at, f.Offset, f.Time) ||
+			o.IsAcknowledged() && f.replayed != nil && e.coversReplayed(o, f.replayed) {
 			return true
 		}
 	}

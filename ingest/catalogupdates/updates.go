@@ -47,6 +47,9 @@ type Config struct {
 // lacks a name (rule W7). One goroutine owns it. Others may read a Tenant's Version and Unseen, and what HasUnits and
 // Times return: methods that change these say that the caller holds a lock, which is the caller's own.
 type Updates struct {
+	// Damaged returns why nothing may be written of a tenant, nil if it may. Nil holds up no tenant.
+	Damaged func(tenant string) error
+
 	cfg Config
 
 	columns columnSets          // shared by all devices
@@ -215,7 +218,8 @@ func (u *Updates) Next(now time.Time, hurry bool) (due []*Update) {
 		if d.updating || !u.updateDue(d, now) { // it is queued again when its update is done, or when it is time
 			continue
 		}
-		if age := now.Sub(u.assigned); len(d.seen.tags) > 0 && age >= 0 && age < u.cfg.Linger {
+		isDamaged := u.Damaged != nil && u.Damaged(d.tenant.Name) != nil
+		if age := now.Sub(u.assigned); isDamaged || len(d.seen.tags) > 0 && age >= 0 && age < u.cfg.Linger {
 			u.Queue(d)
 			continue
 		}

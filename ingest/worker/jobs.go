@@ -23,6 +23,7 @@ func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []write.Job {
 		w.bins.Names.Renew(w.Held(), now, w.cfg.Hold+w.cfg.Linger)
 	}
 	var jobs []write.Job
+	w.bins.Updates.Damaged = snapshot.Damaged
 	for _, u := range w.bins.NextUpdates(now, w.writer.Drain || w.appends.Flushing) {
 		jobs = append(jobs, &write.CatalogUpdate{Update: u, Snapshot: snapshot})
 	}

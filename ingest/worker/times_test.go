@@ -423,7 +423,7 @@ func TestTimesOfAnErasedDevice(t *testing.T) {
 	}
 }
 
-// oweTimes has a process store a reading of each device whose time only a lost part of the journal has. It returns the
+// oweTimes has a process store a reading of each device, with times in a lost part of the journal alone. It returns the
 // append that is on its way.
 func (w *world) oweTimes(devices int) (l *ingest.Local, onItsWay write.Job) {
 	w.hold, w.seldom = 20*time.Second, true
@@ -462,7 +462,7 @@ func (w *world) oweTimes(devices int) (l *ingest.Local, onItsWay write.Job) {
 	return l, onItsWay
 }
 
-// The journal loses its end with the rows whose times more devices owe than an append has room for. Between two appends
+// The journal loses its end, and more devices owe times of rows there than an append has room for. Between two appends
 // the next owner reads these rows again.
 func TestTimesThatManyDevicesOweAfterALostEnd(t *testing.T) {
 	w := withJournal(newWorld(t, nil))

@@ -228,14 +228,18 @@ func (x *Index) Add(p Page) bool {
 	return true
 }
 
-// ForgottenUntil returns the time up to which pages of an account with an entry of a device do not count, ms.
+// ForgottenUntil returns the time up to which pages of an account with an entry of a device do not count, ms. Of a
+// tenant that is forgotten as a whole that is all devices.
 func (x *Index) ForgottenUntil(device, account string) (until int64, ok bool) {
 	if len(x.forgotten) == 0 {
 		return 0, false
 	}
-	until, ok = x.forgotten[Forgotten{Device: Digest(device)}]
-	if at, isForgotten := x.forgotten[Forgotten{Device: Digest(device), Account: account}]; isForgotten {
-		until, ok = max(until, at), true
+	for _, digest := range []uint64{Digest(device), Digest("")} {
+		for _, of := range []string{"", account} {
+			if at, isForgotten := x.forgotten[Forgotten{Device: digest, Account: of}]; isForgotten {
+				until, ok = max(until, at), true
+			}
+		}
 	}
 	return until, ok
 }

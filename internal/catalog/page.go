@@ -46,7 +46,8 @@ type Page struct {
 	Replaces []string
 }
 
-// Forgotten is a device, by a digest of its id, and the instant up to which pages about it do not count.
+// Forgotten is a device, by a digest of its id, and the instant up to which pages about it do not count. The digest of
+// the empty id means all devices.
 type Forgotten struct {
 	Device  uint64
 	Account string // only pages of this account are meant; empty: all

@@ -162,6 +162,13 @@ func (e *Order) Position(at Partition) (through int64, known bool) {
 	return -1, false
 }
 
+// Covers reports whether the order covers a record, by its offset or, where the partition's stream began after the
+// order, by its timestamp, ms (rule E-R2).
+func (e *Order) Covers(at Partition, offset, published int64) bool {
+	through, known := e.Position(at)
+	return e.IsAcknowledged() && (offset <= through || !known && published >= 0 && published <= e.At.UnixMilli())
+}
+
 // Through returns the last offset that the order covers in a partition, -1 for none.
 func (e *Order) Through(stream uint32, partition int32) int64 {
 	through, _ := e.Position(Partition{stream, partition})

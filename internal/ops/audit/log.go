@@ -240,7 +240,7 @@ func (l *topicAudit) records(ctx context.Context, p partitionLog, bar progress.B
 			continue
 		}
 		for _, e := range of {
-			if e.readings == 0 && l.isErased(c, e.through) {
+			if e.readings == 0 && l.isErased(c, e.through, -1) {
 				continue
 			}
 			if !e.unsure && l.sum.Unread == 0 && e.first >= p.first && e.through < p.committed && e.inLog != e.readings {
@@ -266,13 +266,13 @@ func (l *topicAudit) record(decoder *decode.Decoder, p partitionLog, r *kafka.Re
 	}
 	at := position{p.id, r.Offset}
 	for i, reading := range result.Readings {
-		l.reading(p, reading, element{at, result.Index[i]})
+		l.reading(p, reading, element{at, result.Index[i]}, r.Time)
 	}
 	return nil
 }
 
-// reading holds one reading of the log against chunks and dead letters.
-func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at element) {
+// reading holds one reading of the log, published at a time, against chunks and dead letters.
+func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at element, published int64) {
 	day := telemetry.DayOf(r.Time)
 	if l.Tenant != "" && r.Tenant != l.Tenant || l.Device != "" && r.Device != l.Device {
 		return
@@ -302,7 +302,7 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at element) {
 	if len(p.streams) > 0 {
 		c.stream = p.streams[0]
 	}
-	if l.isErased(c, at.offset) {
+	if l.isErased(c, at.offset, published) {
 		return
 	}
 	l.lose(c, at.offset)
@@ -316,10 +316,11 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at element) {
 	f.Through = at.offset
 }
 
-// isErased reports whether an order of erasure covers an offset of a chain.
-func (l *topicAudit) isErased(c chain, offset int64) bool {
+// isErased reports whether an order of erasure covers a record of a chain.
+func (l *topicAudit) isErased(c chain, offset, published int64) bool {
 	at := erasure.Partition{Stream: c.stream, Partition: c.partition}
-	return l.snapshot.Erasures(c.tenant).Through(c.device, c.day, at) >= offset
+	return slices.ContainsFunc(l.snapshot.Erasures(c.tenant).Of(c.device, c.day),
+		func(o *erasure.Order) bool { return o.Covers(at, offset, published) })
 }
 
 // leaveOut notes a reading of a day that is not audited, unless nothing has to be stored of it.

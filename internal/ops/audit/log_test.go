@@ -173,6 +173,22 @@ func TestLogAuditOfErasedReadings(t *testing.T) {
 	require.EqualValues(t, 7, found[0].First)
 }
 
+// Where a stream began after an order, timestamps decide: ingesters store nothing of what is older (rule E-R2).
+func TestLogAuditOfAStreamThatBeganAfterAnOrder(t *testing.T) {
+	for device, want := range map[string]int{"l1": 0, "l2": 1} {
+		r, log := logRig(t)
+		for _, d := range r.memory.Documents() {
+			r.memory.Damage(d.Key, d.ID, nil)
+		}
+		orders := erasure.NewOrders(r.docs, time.Now)
+		o, err := orders.Announce(t.Context(), erasure.Order{Tenant: "acme", Device: device, To: erasure.EveryDay})
+		require.NoError(t, err)
+		require.NoError(t, orders.Acknowledge(t.Context(), o.ID, []erasure.Position{{Stream: 9, Through: 6}}))
+		found, _ := r.audit(log)
+		require.Len(t, found, want, "%s: %v", device, found)
+	}
+}
+
 // A log that drops what is committed while the audit runs has lost nothing, though the audit has asked before how far
 // the group was.
 func TestLogGrowsMeanwhile(t *testing.T) {

@@ -1,6 +1,7 @@
 package erase_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -72,6 +73,27 @@ func TestCatalogForgetsUntilIngestersKnow(t *testing.T) {
 	require.Equal(t, []string{"after"}, m1.MetricNames())
 	m2, _ := pages.Entry("acme", "m2")
 	require.Equal(t, []string{"after", "before", "meanwhile"}, m2.MetricNames())
+}
+
+// Order and catalog of a tenant with many devices: one page forgets them all, and none is read, as the order is void
+// after a minute.
+func TestCatalogForgetsATenantAtOnce(t *testing.T) {
+	pages := storetest.NewCatalog(t)
+	o := &erasure.Order{Tenant: "acme", To: erasure.EveryDay, At: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}
+	for i := range 3 {
+		id, doc, err := catalog.Encode(catalog.Page{Updated: o.At.UnixMilli(),
+			Entries: []catalog.Entry{storetest.Entry(fmt.Sprint("m", i), nil, "v")}})
+		require.NoError(t, err)
+		require.NoError(t, pages.Create(t.Context(), "acme", id, doc))
+	}
+	var calls []string
+	pages.Fault = func(op, _, _ string) *storetest.Fault {
+		calls = append(calls, op)
+		return nil
+	}
+	require.NoError(t, erase.Forget(t.Context(), pages, o))
+	require.Equal(t, []string{storetest.OpCreate}, calls)
+	require.Empty(t, pages.Index("acme").Devices())
 }
 
 // What the catalog learns of a tenant for a moment after it was erased as a whole is forgotten when ingesters know the

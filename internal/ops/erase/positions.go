@@ -127,11 +127,11 @@ func (g *Giver) Give(ctx context.Context, order erasure.Order) (*erasure.Order, 
 	// Until each replica shows the order, workers may cut without knowing it: that lies below the positions (rule E-R3).
 	_ = retry.Pause(ctx, 3*time.Second)
 	positions, err := g.Positions(ctx)
-	if err == nil && order.IsWhole() {
-		err = Forget(ctx, g.Catalog, given)
-	}
 	if err == nil {
 		err = g.Keep(ctx, given.Acknowledged(positions))
+	}
+	if err == nil && order.IsWhole() { // the last step that may fail: what is forgotten stays so if the order is void
+		err = Forget(ctx, g.Catalog, given)
 	}
 	if err == nil {
 		if err = g.Orders.Acknowledge(ctx, given.ID, positions); err == nil {

@@ -202,7 +202,7 @@ func (s *Sweeper) clearPlaces(ctx context.Context, v *control.Snapshot, o *erasu
 		}
 	}
 	if o.IsWhole() && s.cfg.Purge != nil {
-		if state.next.IsZero() {
+		if state.next.IsZero() { // an earlier release may have named devices alone
 			if err = Forget(ctx, s.cfg.Catalog, o); err != nil {
 				return err
 			}
