@@ -103,10 +103,11 @@ func TestRestartCutsNoBins(t *testing.T) {
 // caught up for a moment, also where all of the log is still in the journal and nothing but that is committed.
 func TestTakeoverFromTheJournalAloneSettles(t *testing.T) {
 	r := newRig(t, 1)
-	stop := r.run(r.ingester(func(c *ingest.Config, s *ingest.Stores) {
+	before := r.ingester(func(c *ingest.Config, s *ingest.Stores) {
 		longHold(c, s)
 		c.MemoryBytes = 100 << 10 // stores the largest bin
-	}))
+	})
+	stop := r.run(before)
 	r.publish(0, r.message("idle", past, 1))
 	sent := 1
 	for range 40 {
@@ -117,6 +118,7 @@ func TestTakeoverFromTheJournalAloneSettles(t *testing.T) {
 		}
 		r.publish(0, messages...)
 	}
+	reach(t, before, int64(sent))
 	eventually(t, "a chunk is stored", func() bool { return r.Chunks.Calls(storetest.Create) > 0 })
 	stop()
 	require.Zero(t, r.committed(0))
