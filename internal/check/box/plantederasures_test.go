@@ -33,7 +33,7 @@ var plantedErasures = []planted{
 		old: "through >= c.Bin.First() {", new: "false && through >= 0 {",
 		missed: "what a cut keeps was dropped before, when the order was read"},
 	{name: "E-R4 a record that is read again is taken", file: "ingest/admit/erasure.go", with: erasures,
-		old: "case f.Offset <= through, f.replayed", new: "case f.Offset <= through-1000, f.replayed",
+		old: "o.Covers(e.at, f.Offset, f.Time)", new: "o.Covers(e.at, f.Offset+1000, f.Time)",
 		missed: "its row is dropped at the cut, and heads are asked to leave it out"},
 	{name: "E-R4 bins keep erased rows", file: "ingest/worker/erasure.go", with: erasures,
 		old: "e.bins.EraseRows(c, through)", new: "",

@@ -74,8 +74,8 @@ func (b *box) replayHeaders(p int32) (headers []kafkago.Header, what string) {
 // plantedSetbacks are faults that show when something is taken back. Faults of J4 and W8 that do are held by
 // TestLoaderDetectsLoss and TestResumeDropsStaleRows.
 var plantedSetbacks = []planted{
-	{name: "E-R2 a new stream has no erased records", with: erasures + "," + setbacks, file: "ingest/admit/erasure.go",
-		old: ", !known && f.isOlder(o):", new: ", !known && false:"},
+	{name: "E-R2 a new stream has no erased records", with: erasures + "," + setbacks, file: "internal/erasure/erasure.go",
+		old: "offset <= through || !known &&", new: "offset <= through || !known && false &&"},
 	{name: "E-R6 a replayed letter is a new reading", with: erasures + "," + setbacks, file: "ingest/admit/erasure.go",
 		old: "f.replayed != nil && e.coversReplayed(o, f.replayed)", new: "false"},
 	{name: "E-R6 a replayed letter awaits no orders", with: erasures + "," + setbacks, file: "ingest/admit/erasure.go",
