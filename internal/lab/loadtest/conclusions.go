@@ -158,33 +158,7 @@ func footnotes(b *bytes.Buffer, r Report) {
 		report.Paragraph(b, "", fmt.Sprintf("grainy: a second of one physical partition holds fewer than %d of the "+
 			"layout's writes, so a share of 429s says little.", grainyBelow))
 	}
-	if text := r.serverless(); text != "" {
-		report.Paragraph(b, "", text)
-	}
 	report.Paragraph(b, "", baseCost(cosmos.Base()))
-}
-
-// serverless says at which fleets a serverless account reaches its limit, and when to grow, by the first scenario.
-func (r Report) serverless() string {
-	if len(r.Outcomes) == 0 {
-		return ""
-	}
-	var limits, grow []string
-	for _, x := range r.Outcomes[0].Results {
-		name := map[Layout]string{ByDevice: "a document per reading", Binnacle: "chunks"}[x.Layout]
-		if name == "" || x.Serverless.Mean == 0 {
-			continue
-		}
-		limits = append(limits, fmt.Sprintf("%s trucks with %s (on average %s)", plain(x.Serverless.Busiest), name,
-			plain(x.Serverless.Mean)))
-		grow = append(grow, plain(x.Serverless.Grow))
-	}
-	if len(limits) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("serverless: a container serves %s RU/s, which the busiest minute of %s reaches. Grow where 400 "+
-		"RU/s of manual throughput cost less: above %s RU/s on average, from %s trucks on.", number(ru.ServerlessRUs(1)),
-		strings.Join(limits, " and of "), number(growRUs()), strings.Join(grow, " and "))
 }
 
 // baseCost describes the cost of the base containers, which comes on top of the cost of the fleet's readings.

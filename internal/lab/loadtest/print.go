@@ -91,8 +91,6 @@ func number(f float64) string {
 	return report.Thousands(int64(math.Round(f)))
 }
 
-func plain(f float64) string { return report.Thousands(int64(f)) }
-
 // percent returns a share, whole from one percent on.
 func percent(share float64) string {
 	if p := 100 * share; p > 0 && p < 0.95 {

@@ -76,8 +76,6 @@ type Result struct {
 	Days   []Day   `json:"days,omitempty"`
 	Epochs int     `json:"epochs_by_the_balancer,omitempty"`
 	Trace  *Trace  `json:"-"`
-	// Serverless says how large a fleet like this a serverless container serves.
-	Serverless Serverless `json:"serverless"`
 	// Keys holds the keys of the largest tenant that the balancer's epoch changes.
 	Keys *Keys `json:"keys_of_the_largest,omitempty"`
 }
@@ -196,23 +194,4 @@ func (t totals) requests() (served, throttled int64) {
 		throttled += p.Throttled
 	}
 	return served, throttled
-}
-
-// Serverless says at how many devices a serverless container reaches what it serves, on average and in the busiest
-// minute, and from how many on the least manual throughput costs less.
-type Serverless struct {
-	Mean    float64 `json:"devices_on_average"`
-	Busiest float64 `json:"devices_in_the_busiest_minute"`
-	Grow    float64 `json:"devices_when_to_grow"`
-}
-
-// newServerless returns the figures of devices that take RU/s each; busiest is the busiest minute over the mean.
-func newServerless(each, busiest float64) Serverless {
-	serves := ru.ServerlessRUs(1)
-	return Serverless{math.Floor(serves / each), math.Floor(serves / (each * busiest)), math.Ceil(growRUs() / each)}
-}
-
-// growRUs returns the mean RU/s from which on the least manual throughput costs less than a serverless container.
-func growRUs() float64 {
-	return ru.Price(ru.Priced{RUs: ru.Floor(0, 0, false)}).Most / ru.Consumed(ru.HoursPerMonth*3600)
 }

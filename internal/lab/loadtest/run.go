@@ -107,8 +107,6 @@ func (p pass) fill(ctx context.Context, result *Result) (free totals, err error)
 	if err == nil {
 		*result = newResult(p.layout, free, bound)
 		result.Foreseen, result.Days = round(p.foreseen(free)), p.days(free)
-		each := free.needed * utilisation / result.foreseen() / p.cfg.Interval.Seconds()
-		result.Serverless = newServerless(each, free.trace.busiest())
 		err = p.tryEnough(ctx, result)
 	}
 	return free, err

@@ -294,20 +294,3 @@ func each(figures []float64) {
 		figures[i] = math.Round(f*1e3) / 1e3
 	}
 }
-
-// busiest returns the load of the busiest column over the mean, of all partitions together; 1 without a load.
-func (t *Trace) busiest() float64 {
-	var columns []float64
-	sum := 0.0
-	for _, p := range t.Partitions {
-		columns = append(columns, make([]float64, max(0, len(p.RUs)-len(columns)))...)
-		for c, rus := range p.RUs {
-			columns[c] += rus
-			sum += rus
-		}
-	}
-	if sum == 0 {
-		return 1
-	}
-	return slices.Max(columns) * float64(len(columns)) / sum
-}
