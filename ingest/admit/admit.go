@@ -139,9 +139,7 @@ func (a *Admission) newDecision() *Decision {
 }
 
 func (a *Admission) decode(rec *Record) (decode.Result, error) {
-	result := a.decoder.Decode(decode.Record{
-		Value: rec.Value, ContentType: rec.header(ContentType), Headers: rec.Headers, Timestamp: rec.Time,
-	})
+	result := a.decoder.Decode(decode.RecordOf(rec.Value, rec.Headers, rec.Time))
 	if result.Unknown != nil {
 		return result, result.Unknown
 	}

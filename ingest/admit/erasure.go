@@ -3,6 +3,7 @@ package admit
 import (
 	"strings"
 
+	"binnacle/ingest/decode"
 	"binnacle/internal/control"
 	"binnacle/internal/erasure"
 	"binnacle/internal/stream/deadletter"
@@ -68,7 +69,7 @@ func (e *erasures) hasAnnounced(s *control.Snapshot) bool {
 
 // replayed returns which dead letter a record was first, nil for none.
 func replayed(rec *Record) *deadletter.ID {
-	text := rec.header(deadletter.HeaderReplayOf)
+	text := decode.FirstHeader(rec.Headers, deadletter.HeaderReplayOf)
 	if text == "" {
 		return nil
 	}

@@ -152,7 +152,7 @@ func (p *places) future(t *tenant.Ingest) (future time.Duration, bounded bool) {
 
 // grant returns the backfill that a record names, zero when the snapshot lacks it; named is set if it names any.
 func (p *places) grant(rec *Record, snapshot *control.Snapshot) (grant control.Backfill, named bool) {
-	id := rec.header(control.BackfillHeader)
+	id := decode.FirstHeader(rec.Headers, control.BackfillHeader)
 	if id == "" {
 		return control.Backfill{}, false
 	}

@@ -62,16 +62,6 @@ func (r *Record) Mark() stream.Mark {
 	return stream.Mark{Offset: r.Offset, Timestamp: r.Time, CRC: crc32.ChecksumIEEE(r.Value)}
 }
 
-// header returns the value of the first header with a name, empty for a missing one.
-func (r *Record) header(name string) string {
-	for _, h := range r.Headers {
-		if h.Key == name {
-			return string(h.Value)
-		}
-	}
-	return ""
-}
-
 // Chain names a chain within one partition of one stream.
 type Chain struct {
 	Tenant string

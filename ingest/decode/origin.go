@@ -135,6 +135,21 @@ type Header = struct {
 	Value []byte
 }
 
+// RecordOf returns a record to decode. Of several headers content-type the first counts.
+func RecordOf(value []byte, headers []Header, timestamp int64) Record {
+	return Record{Value: value, ContentType: FirstHeader(headers, "content-type"), Headers: headers, Timestamp: timestamp}
+}
+
+// FirstHeader returns the value of the first header with a name, empty for a missing one.
+func FirstHeader(headers []Header, name string) string {
+	for i := range headers {
+		if headers[i].Key == name {
+			return string(headers[i].Value)
+		}
+	}
+	return ""
+}
+
 // header returns the text of the last header of a name, in any case; empty for a missing one.
 func header(headers []Header, name string) string { return amqpText(rawHeader(headers, name)) }
 

@@ -43,7 +43,7 @@ func (p *process) openAdmin(cfg AdminConfig) (listener, error) {
 		if err != nil {
 			return listener{}, fmt.Errorf("read --admin-token-file: %w", err)
 		}
-		token = file.Text
+		token = file.Get
 	}
 	p.adminMux.Handle("GET /debug/pprof/", http.DefaultServeMux)
 	mux := http.NewServeMux()

@@ -58,7 +58,7 @@ func (t HeadsTrust) secret() (func() string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.Text, nil
+	return f.Get, nil
 }
 
 // tls returns the TLS configuration of both ends: each presents a certificate that the CA has signed.
@@ -77,8 +77,8 @@ func (t HeadsTrust) tls() (*tls.Config, error) {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, ServerName: t.Name,
 		RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-		GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Certificate() },
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.Certificate() },
+		GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Get(), nil },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.Get(), nil },
 	}, nil
 }
 

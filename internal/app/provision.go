@@ -112,7 +112,7 @@ func (c ShapeConfig) ensure(ctx context.Context, m manager) (made []string, err 
 	if err != nil {
 		return nil, err
 	}
-	if c.shares() {
+	if provision.Profile(c.Profile).Shares() {
 		if err := m.EnsureShared(ctx, store.Throughput{RUs: c.SharedRUs}); err != nil {
 			return nil, err
 		}
@@ -127,11 +127,6 @@ func (c ShapeConfig) ensure(ctx context.Context, m manager) (made []string, err 
 		}
 	}
 	return made, m.EnsureBase(ctx)
-}
-
-// shares reports whether a new database has throughput for its containers to share.
-func (c ShapeConfig) shares() bool {
-	return c.Profile == string(provision.Small) || c.Profile == string(provision.Auto)
 }
 
 // AzureConfig sets the account in Azure Resource Manager, through which an identity creates containers.
@@ -242,7 +237,7 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env ops.Env) error 
 		return err
 	}
 	_, fresh := documents.(ops.NoDocuments)
-	if fresh && cfg.Shape.shares() && !isServerless {
+	if fresh && provision.Profile(cfg.Shape.Profile).Shares() && !isServerless {
 		made = []string{store.Database} // it will be
 	}
 	with := provision.Config{

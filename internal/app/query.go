@@ -65,7 +65,7 @@ func (p *process) openAPI(cfg QueryConfig) (listener, error) {
 	}
 	return d.encryptAs(&tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Certificate() },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Get(), nil },
 	}), nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"os/user"
 	"slices"
@@ -69,12 +70,10 @@ const defaultActionsSince = 30 * 24 * time.Hour
 // ServeActions serves the actions of a tenant (tenant=), or of all, that are not older than a duration (since=).
 func ServeActions(client *cosmos.Client, log *slog.Logger) Endpoint {
 	return func(r *http.Request) (int, any, error) {
-		q, since := r.URL.Query(), defaultActionsSince
-		if text := q.Get("since"); text != "" {
-			var err error
-			if since, err = time.ParseDuration(text); err != nil {
-				return 0, nil, unfit("since=%s: a duration such as 90m is allowed", text)
-			}
+		q := r.URL.Query()
+		since, err := sinceOf(q, defaultActionsSince)
+		if err != nil {
+			return 0, nil, err
 		}
 		all, err := ActionsOf(client, "", log).List(r.Context(), time.Now().Add(-since))
 		if tenant := q.Get("tenant"); tenant != "" {
@@ -82,6 +81,16 @@ func ServeActions(client *cosmos.Client, log *slog.Logger) Endpoint {
 		}
 		return http.StatusOK, map[string]any{"actions": append([]control.Action{}, all...)}, err
 	}
+}
+
+// sinceOf returns how far back a request asks for, or the default.
+func sinceOf(q url.Values, otherwise time.Duration) (time.Duration, error) {
+	text := cmp.Or(q.Get("since"), otherwise.String())
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, unfit("since=%s: a duration such as 90m is allowed", text)
+	}
+	return d, nil
 }
 
 // ActionsOf returns the record of actions on an account, by a role of this process or, with an empty name, by the

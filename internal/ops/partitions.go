@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -198,24 +197,13 @@ func (s HeatSource) devices(ctx context.Context, reader *heatlog.Reader, contain
 
 // ServePartitions serves the report of a container (container=, since=). It is for operators: it names all tenants.
 func (s HeatSource) ServePartitions(r *http.Request) (int, any, error) {
-	req, err := parseHeatRequest(r.URL.Query())
+	q := r.URL.Query()
+	since, err := sinceOf(q, defaultHeatSince)
 	if err != nil {
 		return 0, nil, err
 	}
-	found, err := s.Report(r.Context(), req, time.Now())
+	found, err := s.Report(r.Context(), HeatRequest{q.Get("container"), since}, time.Now())
 	return http.StatusOK, found, err
-}
-
-func parseHeatRequest(q url.Values) (HeatRequest, error) {
-	req := HeatRequest{Container: q.Get("container"), Since: defaultHeatSince}
-	if since := q.Get("since"); since != "" {
-		d, err := time.ParseDuration(since)
-		if err != nil {
-			return req, unfit("since=%s: a duration such as 90m is allowed", since)
-		}
-		req.Since = d
-	}
-	return req, nil
 }
 
 func printPartitions(w io.Writer, r heat.Report) error {

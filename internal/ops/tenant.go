@@ -12,7 +12,6 @@ import (
 
 	"binnacle/internal/cosmos"
 	"binnacle/internal/tenant"
-	"binnacle/internal/text/duration"
 	"binnacle/internal/text/report"
 	"binnacle/sharding"
 )
@@ -151,14 +150,6 @@ func suspendedSince(t tenant.Tenant) string {
 		return "no"
 	}
 	return "since " + day(t.Suspended.Since)
-}
-
-// orElse formats a duration; 0 is none.
-func orElse(d time.Duration, none string) string {
-	if d == 0 {
-		return none
-	}
-	return duration.String(d)
 }
 
 // AddTenant is what `binnacle tenant add` works with.

@@ -131,11 +131,8 @@ func (o tenantOperator) add(ctx context.Context, name string, retention time.Dur
 	if err := checkContainers(v, append(v.Tenants(), added)); err != nil && retention > 0 {
 		return err
 	}
-	kept := "forever"
-	if retention > 0 {
-		kept = duration.String(retention)
-	}
-	a := control.Action{Verb: "tenant add", Tenant: name, Detail: map[string]string{"retention": kept}}
+	a := control.Action{Verb: "tenant add", Tenant: name,
+		Detail: map[string]string{"retention": orElse(retention, "forever")}}
 	return o.actions.Do(ctx, a, func(*control.Action) error {
 		v, err := directory.Register(ctx, name)
 		if err != nil {
@@ -147,6 +144,14 @@ func (o tenantOperator) add(ctx context.Context, name string, retention time.Dur
 		}
 		return nil
 	})
+}
+
+// orElse formats a duration; 0 is none.
+func orElse(d time.Duration, none string) string {
+	if d == 0 {
+		return none
+	}
+	return duration.String(d)
 }
 
 // consent returns an error if no one confirms that something goes for good, and errDryRun if that was only shown.

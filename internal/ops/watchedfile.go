@@ -47,7 +47,8 @@ func (f *WatchedFiles[T]) fingerprint() string {
 	return b.String()
 }
 
-func (f *WatchedFiles[T]) get() T {
+// Get returns what was made of the files as they are now.
+func (f *WatchedFiles[T]) Get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now := time.Now(); now.Sub(f.at) >= recheckEvery {
@@ -61,12 +62,9 @@ func (f *WatchedFiles[T]) get() T {
 	return f.last
 }
 
-// WatchedSecret is a secret in a file.
-type WatchedSecret struct{ *WatchedFiles[string] }
-
 // WatchSecret reads a secret from a file, which must exist.
-func WatchSecret(file string) (WatchedSecret, error) {
-	f, err := WatchFiles(func() (string, error) {
+func WatchSecret(file string) (*WatchedFiles[string], error) {
+	return WatchFiles(func() (string, error) {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			return "", err
@@ -77,31 +75,18 @@ func WatchSecret(file string) (WatchedSecret, error) {
 		}
 		return s, nil
 	}, file)
-	return WatchedSecret{f}, err
-}
-
-// Text returns the secret, as the file has it now.
-func (t WatchedSecret) Text() string { return t.get() }
-
-// WatchedKeyPair is a certificate and its key in two files.
-type WatchedKeyPair struct {
-	*WatchedFiles[*tls.Certificate]
 }
 
 // WatchKeyPair reads a certificate and its key from two files, which must exist.
-func WatchKeyPair(cert, key string) (WatchedKeyPair, error) {
-	f, err := WatchFiles(func() (*tls.Certificate, error) {
+func WatchKeyPair(cert, key string) (*WatchedFiles[*tls.Certificate], error) {
+	return WatchFiles(func() (*tls.Certificate, error) {
 		c, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
 			return nil, fmt.Errorf("certificate %s with key %s: %w", cert, key, err)
 		}
 		return &c, nil
 	}, cert, key)
-	return WatchedKeyPair{f}, err
 }
-
-// Certificate returns the certificate, as the files have it now.
-func (p WatchedKeyPair) Certificate() (*tls.Certificate, error) { return p.get(), nil }
 
 // Certificates returns the certificates of a PEM file.
 func Certificates(file string) (*x509.CertPool, error) {

@@ -2,7 +2,6 @@ package provision
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"binnacle/internal/charges/ru"
@@ -88,7 +87,7 @@ func (f Follow) Wanted(now time.Time, seen store.ContainerState, load Load, chan
 	if len(load.RUs) >= day+60 || load.Expected != nil {
 		most = max(recent, load.busiest(now, 1))
 	}
-	want := f.rounded(seen, max(most/f.Use, float64(f.Least)))
+	want := rounded(seen, max(most/f.Use, float64(f.Least)))
 	if float64(want) > bought*(1-f.Band) {
 		return seen.Throughput.RUs, ""
 	}
@@ -150,7 +149,7 @@ func (l Load) growth() float64 {
 // raised returns throughput that is not below what is bought, and not above what would split physical partitions.
 func (f Follow) raised(seen store.ContainerState, load Load, rus float64) int {
 	step := int(ru.Step(seen.Throughput.Autoscale))
-	want := f.rounded(seen, rus)
+	want := rounded(seen, rus)
 	if load.Most > 0 {
 		want = min(want, load.Most/step*step)
 	}
@@ -158,10 +157,8 @@ func (f Follow) raised(seen store.ContainerState, load Load, rus float64) int {
 }
 
 // rounded returns throughput in the steps of the container's mode, and not below what the service accepts.
-func (f Follow) rounded(seen store.ContainerState, rus float64) int {
-	auto := seen.Throughput.Autoscale
-	step := ru.Step(auto)
-	return int(math.Ceil(max(rus, float64(seen.MinRUs), ru.Floor(0, 0, auto))/step) * step)
+func rounded(seen store.ContainerState, rus float64) int {
+	return int(ru.Sold(max(rus, float64(seen.MinRUs)), seen.Throughput.Autoscale))
 }
 
 func tail[T any](all []T, n int) []T { return all[max(0, len(all)-max(0, n)):] }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -357,9 +356,7 @@ func has(t tenant.Tenant, name string, of sharding.Span) bool {
 // day, with headroom, and is lowered only where that saves a fifth.
 func (pl *planner) sharedStep(seen store.ContainerState) Step {
 	step := Step{Container: store.Database, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}
-	unit := int(ru.Step(seen.Throughput.Autoscale))
-	need := max(int(math.Ceil(pl.of.SharedPeak*headroom)), pl.policy.SharedRUs, seen.MinRUs)
-	need = (need + unit - 1) / unit * unit
+	need := rounded(seen, max(pl.of.SharedPeak*headroom, float64(pl.policy.SharedRUs)))
 	if need > seen.Throughput.RUs || need*5 <= seen.Throughput.RUs*4 {
 		step.Action, step.Wanted.RUs = Scale, need
 		step.Why = fmt.Sprintf("%.0f RU/s in the busiest minute of a day", pl.of.SharedPeak)

@@ -142,8 +142,7 @@ func (p Policy) birth(t Tier, hot int, autoscale bool) store.Throughput {
 	if t == Hot {
 		rus = hot
 	}
-	step := int(ru.Step(autoscale))
-	rus = (max(rus, int(ru.Floor(0, 0, autoscale))) + step - 1) / step * step
+	rus = int(ru.Sold(float64(rus), autoscale))
 	if t == Next {
 		room := float64(hot)
 		if p.Follow != nil {
@@ -151,7 +150,7 @@ func (p Policy) birth(t Tier, hot int, autoscale bool) store.Throughput {
 		}
 		partitions := int(math.Ceil(room / ru.PartitionRUs))
 		for ru.Partitions(float64(rus), autoscale) < partitions {
-			rus += step
+			rus += int(ru.Step(autoscale))
 		}
 	}
 	return store.Throughput{RUs: rus, Autoscale: autoscale}
@@ -160,8 +159,5 @@ func (p Policy) birth(t Tier, hot int, autoscale bool) store.Throughput {
 // wanted returns throughput for an existing container: in the steps of its mode, and no less than the service
 // accepts.
 func (p Policy) wanted(rus int, seen store.ContainerState) store.Throughput {
-	auto := seen.Throughput.Autoscale
-	step := int(ru.Step(auto))
-	rus = max(rus, seen.MinRUs, int(ru.Floor(0, 0, auto)))
-	return store.Throughput{RUs: (rus + step - 1) / step * step, Autoscale: auto}
+	return store.Throughput{RUs: rounded(seen, float64(rus)), Autoscale: seen.Throughput.Autoscale}
 }

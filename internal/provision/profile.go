@@ -26,8 +26,8 @@ const (
 	Auto  Profile = "auto"
 )
 
-// shares reports whether a new account is made for containers that share throughput.
-func (f Profile) shares() bool { return f == Small || f == Auto }
+// Shares reports whether a new account is made for containers that share throughput.
+func (f Profile) Shares() bool { return f == Small || f == Auto }
 
 const (
 	// maxShared is the most containers that share the throughput of one database (Azure Cosmos DB docs, concepts-limits).

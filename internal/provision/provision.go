@@ -391,7 +391,7 @@ func (p *Provisioner) look(ctx context.Context) ([]store.ContainerState, error) 
 	if err != nil {
 		return nil, err
 	}
-	if p.cfg.Fresh && p.cfg.Profile.shares() && !p.isServerless {
+	if p.cfg.Fresh && p.cfg.Profile.Shares() && !p.isServerless {
 		return []store.ContainerState{{Name: store.Database, MinRUs: p.cfg.Policy.SharedRUs,
 			Throughput: store.Throughput{RUs: p.cfg.Policy.SharedRUs}}}, nil
 	}

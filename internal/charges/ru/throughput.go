@@ -58,6 +58,11 @@ func Step(autoscale bool) float64 {
 	return 100
 }
 
+// Sold returns the least RU/s that are sold for a need, to a container that stores little.
+func Sold(need float64, autoscale bool) float64 {
+	return max(Floor(0, 0, autoscale), roundUp(need, Step(autoscale)))
+}
+
 func roundUp(v, step float64) float64 { return math.Ceil(v/step) * step }
 
 // Factors are what modelled charges are multiplied with, by kind of operation: what was measured of a real account. Of

@@ -84,7 +84,6 @@ const (
 	// keyGB is the most that one logical partition holds.
 	keyGB     = 20
 	soonDays  = 365 // a key that is full sooner is not recommended
-	leastSold = 400 // RU/s
 	bytesOfGB = 1 << 30
 	monthDays = 30
 )
@@ -201,8 +200,7 @@ func (r Report) layout(name string) Layout {
 
 // dollars returns the list price of a month of throughput.
 func dollars(rus float64) float64 {
-	step := ru.Step(false)
-	return ru.Price(ru.Priced{RUs: max(leastSold, step*float64(int((rus+step-1)/step)))}).Most
+	return ru.Price(ru.Priced{RUs: ru.Sold(rus, false)}).Most
 }
 
 // Remedy is something that can be done about a bad key. All request units are modelled.

@@ -252,14 +252,7 @@ func (l *topicAudit) records(ctx context.Context, p partitionLog, bar progress.B
 }
 
 func (l *topicAudit) record(decoder *decode.Decoder, p partitionLog, r *kafka.Record) error {
-	record := decode.Record{Value: r.Value, Timestamp: r.Time}
-	for _, h := range r.Headers {
-		if h.Key == "content-type" && record.ContentType == "" { // the first of several counts, as to an ingester
-			record.ContentType = string(h.Value)
-		}
-		record.Headers = append(record.Headers, decode.Header{Key: h.Key, Value: h.Value})
-	}
-	result := decoder.Decode(record)
+	result := decoder.Decode(decode.RecordOf(r.Value, r.Headers, r.Time))
 	if result.Unknown != nil {
 		l.sum.Unread++
 		return nil

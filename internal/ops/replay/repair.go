@@ -102,7 +102,7 @@ func (m *repairer) repair(ctx context.Context, l *deadletter.DeadLetter) (out re
 	readings := chosen(got, l)
 	if alone := l.Index == decode.Whole || len(got.Bad) == 0 && len(readings) == len(got.Readings); alone && own &&
 		m.set == (decode.Names{}) {
-		out.message = kafka.Message{Key: l.Key, Value: l.Value, Headers: headersOf(l.Headers)}
+		out.message = kafka.Message{Key: l.Key, Value: l.Value, Headers: l.Headers}
 	} else {
 		out.message = asJSON(readings, l)
 		if m.set != (decode.Names{}) {
@@ -119,24 +119,16 @@ func (m *repairer) repair(ctx context.Context, l *deadletter.DeadLetter) (out re
 }
 
 func restore(l *deadletter.DeadLetter, r kafka.Record) {
-	l.Key, l.Value, l.Published, l.Headers = r.Key, r.Value, r.Time, nil
-	for _, h := range r.Headers {
-		if h.Key != deadletter.HeaderReplayOf {
-			l.Headers = append(l.Headers, decode.Header(h))
-		}
-	}
+	l.Key, l.Value, l.Published = r.Key, r.Value, r.Time
+	l.Headers = slices.DeleteFunc(slices.Clone(r.Headers), func(h kafka.Header) bool {
+		return h.Key == deadletter.HeaderReplayOf
+	})
 }
 
 // read decodes a dead letter's payload; own reports whether its readings have times of their own, which publishing them
 // later does not change.
 func (m *repairer) read(l *deadletter.DeadLetter) (got decode.Result, own bool) {
-	r := decode.Record{Value: l.Value, Headers: l.Headers, Timestamp: l.Published}
-	for _, h := range l.Headers {
-		if h.Key == "content-type" {
-			r.ContentType = string(h.Value)
-			break
-		}
-	}
+	r := decode.RecordOf(l.Value, l.Headers, l.Published)
 	got = m.decoder.Decode(r)
 	r.Timestamp += telemetry.DayMillis
 	again := m.other.Decode(r)
@@ -198,17 +190,10 @@ func asJSON(readings []telemetry.Reading, l *deadletter.DeadLetter) kafka.Messag
 	m := kafka.Message{Key: []byte(readings[0].Tenant + "/" + readings[0].Device), Value: value, Headers: headers}
 	for _, h := range l.Headers {
 		if h.Key == control.BackfillHeader {
-			m.Headers = append(slices.Clip(headers), kafka.Header(h))
+			m.Headers = append(slices.Clip(headers), h)
 		}
 	}
 	return m
-}
-
-func headersOf(own []decode.Header) (out []kafka.Header) {
-	for _, h := range own {
-		out = append(out, kafka.Header(h))
-	}
-	return out
 }
 
 func spansOf(readings []telemetry.Reading) map[string]telemetry.Range {

@@ -60,14 +60,7 @@ type DeadLetter struct {
 
 // Parse makes a dead letter of a record of the dead-letter topic; it is false for a record that is none. The dead
 // letter shares the record's bytes.
-func Parse[Header ~struct {
-	Key   string
-	Value []byte
-}](key, value []byte, all []Header) (DeadLetter, bool) {
-	headers := make([]decode.Header, len(all))
-	for i, h := range all {
-		headers[i] = decode.Header(h)
-	}
+func Parse(key, value []byte, headers []decode.Header) (DeadLetter, bool) {
 	l := DeadLetter{Key: key, Value: value, Through: -1, Published: -1, Truncated: -1}
 	ok := true
 	said := binnacleHeadersOf(headers)

@@ -43,9 +43,7 @@ func (c *classifier) entries(l *deadletter.DeadLetter) []entry {
 		base.count = l.Count()
 		return []entry{c.finish(base, l, l.Value)}
 	}
-	kind := contentType(l)
-	got := c.decoder.Decode(decode.Record{Value: l.Value, Headers: l.Headers, ContentType: kind,
-		Timestamp: max(l.Published, 0)})
+	got := c.decoder.Decode(decode.RecordOf(l.Value, l.Headers, max(l.Published, 0)))
 	if l.Index == decode.Whole {
 		return []entry{c.whole(base, l, got)}
 	}
@@ -83,7 +81,7 @@ func (c *classifier) whole(e entry, l *deadletter.DeadLetter, got decode.Result)
 	if len(readings) > 0 && len(got.Bad) > 0 {
 		readings = append(readings, telemetry.Reading{}) // the tenant of what is wrong is not known
 	}
-	if !e.own(readings, &piece) && l.Reason == decode.Undecodable && c.isPlainJSON(l, contentType(l)) {
+	if !e.own(readings, &piece) && l.Reason == decode.Undecodable && c.isPlainJSON(l) {
 		c.classifyBroken(&e, l, &piece)
 	}
 	return c.finish(e, l, piece)
@@ -143,15 +141,6 @@ func (c *classifier) finish(e entry, l *deadletter.DeadLetter, piece []byte) ent
 // maxKey is the length of the longest tenant/device.
 const maxKey = 63 + 1 + 4*200
 
-func contentType(l *deadletter.DeadLetter) string {
-	for _, h := range l.Headers {
-		if h.Key == "content-type" {
-			return string(h.Value)
-		}
-	}
-	return ""
-}
-
 func message(readings []telemetry.Reading) []byte {
 	if len(readings) == 1 {
 		return decode.AppendJSON(nil, readings[0])
@@ -170,7 +159,7 @@ func message(readings []telemetry.Reading) []byte {
 func (c *classifier) objects(l *deadletter.DeadLetter, shown deadletter.Elements,
 	readings map[int][]telemetry.Reading) map[int]json.RawMessage {
 	out := map[int]json.RawMessage{}
-	if len(readings) == shown.Count() || !c.isPlainJSON(l, contentType(l)) {
+	if len(readings) == shown.Count() || !c.isPlainJSON(l) {
 		return out
 	}
 	if !bytes.HasPrefix(bytes.TrimLeft(l.Value, " \t\r\n"), []byte("[")) {
@@ -295,7 +284,8 @@ func behind(names []string, name string) (out []string) {
 }
 
 // isPlainJSON reports whether the payload may be JSON messages, and nothing around it names a tenant.
-func (c *classifier) isPlainJSON(l *deadletter.DeadLetter, kind string) bool {
+func (c *classifier) isPlainJSON(l *deadletter.DeadLetter) bool {
+	kind := decode.FirstHeader(l.Headers, "content-type")
 	for _, h := range l.Headers {
 		if strings.HasPrefix(h.Key, "iothub-") || strings.HasPrefix(h.Key, "x-opt-") {
 			return false

@@ -81,14 +81,7 @@ func (t Topic) Read(ctx context.Context) (Result, error) {
 
 func (s *topicSample) record(decoder *decode.Decoder, r *kafka.Record) {
 	s.records++
-	record := decode.Record{Value: r.Value, Timestamp: r.Time}
-	for _, h := range r.Headers {
-		if h.Key == "content-type" && record.ContentType == "" {
-			record.ContentType = string(h.Value)
-		}
-		record.Headers = append(record.Headers, decode.Header{Key: h.Key, Value: h.Value})
-	}
-	result := decoder.Decode(record)
+	result := decoder.Decode(decode.RecordOf(r.Value, r.Headers, r.Time))
 	if len(result.Readings) == 0 {
 		s.refused++
 	}
