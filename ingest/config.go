@@ -2,8 +2,6 @@ package ingest
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -71,32 +69,17 @@ const MaxDrainBudget = 20 * time.Second
 
 // Validate reports every fault at once.
 func (c Config) Validate() error {
-	errs := []error{c.Config.Validate()}
-	if c.Kafka == nil {
-		errs = append(errs, errors.New("there is no cluster to read from"))
-	}
-	if c.DrainBudget < 0 {
-		errs = append(errs, fmt.Errorf("drain-budget %s is negative", c.DrainBudget))
-	}
 	_, faulty := c.Set()
-	errs = append(errs, faulty, CheckAssign(c.Assign))
-	if c.Session < MinSession {
-		errs = append(errs, fmt.Errorf("session-timeout %s is below %s, which no broker takes", c.Session, MinSession))
-	}
-	if c.DrainBudget >= c.Session {
-		errs = append(errs, fmt.Errorf("drain-budget %s is not below session-timeout %s", c.DrainBudget, c.Session))
-	}
-	if c.DrainBudget > MaxDrainBudget {
-		errs = append(errs, fmt.Errorf("drain-budget %s is above %s: the group would give the partitions away meanwhile",
-			c.DrainBudget, MaxDrainBudget))
-	}
-	if c.UseJournal != "on" && c.UseJournal != "off" {
-		errs = append(errs, fmt.Errorf("journal %q: it is on or off", c.UseJournal))
-	}
-	if c.MemoryBytes < 0 {
-		errs = append(errs, fmt.Errorf("memory %d is negative", c.MemoryBytes))
-	}
-	return errors.Join(errs...)
+	faults := settings.Faults{c.Config.Validate(), faulty, CheckAssign(c.Assign)}
+	faults.Check(c.Kafka != nil, "there is no cluster to read from")
+	faults.Check(c.DrainBudget >= 0, "drain-budget %s is negative", c.DrainBudget)
+	faults.Check(c.Session >= MinSession, "session-timeout %s is below %s, which no broker takes", c.Session, MinSession)
+	faults.Check(c.DrainBudget < c.Session, "drain-budget %s is not below session-timeout %s", c.DrainBudget, c.Session)
+	faults.Check(c.DrainBudget <= MaxDrainBudget, "drain-budget %s is above %s: the group would give the partitions away "+
+		"meanwhile", c.DrainBudget, MaxDrainBudget)
+	faults.Check(c.UseJournal == "on" || c.UseJournal == "off", "journal %q: it is on or off", c.UseJournal)
+	faults.Check(c.MemoryBytes >= 0, "memory %d is negative", c.MemoryBytes)
+	return faults.Err()
 }
 
 // Set returns the topics that are read.

@@ -10,8 +10,6 @@ import (
 	"binnacle/internal/settings"
 	"binnacle/internal/tenant"
 	"cmp"
-	"errors"
-	"fmt"
 	"math"
 	"time"
 )
@@ -85,23 +83,19 @@ func (c Config) MaxJobs() int {
 
 // Validate reports every fault at once.
 func (c Config) Validate() error {
-	var faults []error
+	var faults settings.Faults
 	for _, d := range []struct {
 		name  string
 		value time.Duration
 	}{{"hold", c.Hold}, {"journal-every", c.JournalEvery}, {"held-for", c.HeldFor},
 		{"future", c.Future}, {"commit-every", c.CommitEvery}} {
-		if d.value < 0 {
-			faults = append(faults, fmt.Errorf("%s %s is negative", d.name, d.value))
-		}
+		faults.Check(d.value >= 0, "%s %s is negative", d.name, d.value)
 	}
 	for _, n := range []struct {
 		name  string
 		value int64
 	}{{"max-behind", c.MaxBehind}, {"max-writes", int64(c.MaxWrites)}, {"register-rate", int64(c.RegisterRate)}} {
-		if n.value < 0 {
-			faults = append(faults, fmt.Errorf("%s %d is negative", n.name, n.value))
-		}
+		faults.Check(n.value >= 0, "%s %d is negative", n.name, n.value)
 	}
-	return errors.Join(faults...)
+	return faults.Err()
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -45,18 +46,14 @@ type ARM struct {
 
 // NewARM makes an ARM. It sends nothing. All faults of the config are reported at once.
 func NewARM(cfg ARMConfig) (*ARM, error) {
-	var errs []error
+	var faults settings.Faults
 	for _, f := range []struct{ name, value string }{
 		{"subscription", cfg.Subscription}, {"resource group", cfg.ResourceGroup}, {"account", cfg.Account},
 	} {
-		if f.value == "" {
-			errs = append(errs, fmt.Errorf("cosmos: the %s is missing", f.name))
-		}
+		faults.Check(f.value != "", "cosmos: the %s is missing", f.name)
 	}
-	if cfg.Token == nil {
-		errs = append(errs, errors.New("cosmos: Azure Resource Manager needs an identity, not an account key"))
-	}
-	if err := errors.Join(errs...); err != nil {
+	faults.Check(cfg.Token != nil, "cosmos: Azure Resource Manager needs an identity, not an account key")
+	if err := faults.Err(); err != nil {
 		return nil, err
 	}
 	cfg.Poll = cmp.Or(cfg.Poll, 2*time.Second)

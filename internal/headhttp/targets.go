@@ -42,17 +42,15 @@ func NewTargets(cfg TargetsConfig) (Targets, error) {
 	if cfg.Scheme != "http" && cfg.Scheme != "https" {
 		return nil, fmt.Errorf("heads: the scheme is %q, not http or https", cfg.Scheme)
 	}
-	var errs []error
+	var faults settings.Faults
 	f := &targetFinder{cfg: cfg}
 	for _, name := range cfg.Names {
 		l, err := parseName(name)
-		errs = append(errs, err)
+		faults.Add(err)
 		f.names = append(f.names, l)
 	}
-	if len(cfg.Names) == 0 {
-		errs = append(errs, errors.New("heads: no ingester is named"))
-	}
-	return f.targets, errors.Join(errs...)
+	faults.Check(len(cfg.Names) > 0, "heads: no ingester is named")
+	return f.targets, faults.Err()
 }
 
 // targetName is a name to be looked up.

@@ -144,6 +144,11 @@ func (f *Faults) Check(ok bool, format string, args ...any) {
 	}
 }
 
+// Within adds a fault unless a number of what is counted is from least to most.
+func (f *Faults) Within(what string, n, least, most int) {
+	f.Check(n >= least && n <= most, "%d %s: %d to %d are allowed", n, what, least, most)
+}
+
 // Add adds errors; nil is none.
 func (f *Faults) Add(errs ...error) { *f = append(*f, errs...) }
 

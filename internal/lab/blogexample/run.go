@@ -9,12 +9,12 @@ package blogexample
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 
 	"binnacle/internal/charges/ru"
+	"binnacle/internal/settings"
 )
 
 // Run measures every pattern in every version. Nothing outside the process is used.
@@ -102,14 +102,8 @@ const (
 
 // Validate reports every fault at once.
 func (c Config) Validate() error {
-	var faults []error
-	for _, f := range []struct {
-		what        string
-		n, min, max int
-	}{{"users", c.Users, minUsers, maxUsers}, {"physical partitions", c.PhysicalPartitions, 1, maxPartitions}} {
-		if f.n < f.min || f.n > f.max {
-			faults = append(faults, fmt.Errorf("%d %s: %d to %d are allowed", f.n, f.what, f.min, f.max))
-		}
-	}
-	return errors.Join(faults...)
+	var faults settings.Faults
+	faults.Within("users", c.Users, minUsers, maxUsers)
+	faults.Within("physical partitions", c.PhysicalPartitions, 1, maxPartitions)
+	return faults.Err()
 }

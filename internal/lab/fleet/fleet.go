@@ -17,6 +17,7 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/internal/kafka"
 	"binnacle/internal/retry"
+	"binnacle/internal/settings"
 	"binnacle/internal/telemetry"
 )
 
@@ -218,23 +219,15 @@ type Publisher interface {
 
 // Validate reports every fault at once.
 func (c Config) Validate() error {
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if c.Publisher == nil && c.Topic == nil {
-		fault("a fleet needs a topic to publish to")
-	}
+	var faults settings.Faults
+	faults.Check(c.Publisher != nil || c.Topic != nil, "a fleet needs a topic to publish to")
 	for _, tenant := range c.Tenants {
-		if err := telemetry.CheckTenant(tenant); err != nil {
-			faults = append(faults, err)
-		}
+		faults.Add(telemetry.CheckTenant(tenant))
 	}
-	if c.Devices < 0 {
-		fault("a fleet of %d devices", c.Devices)
-	}
-	if c.Interval < 0 || c.Interval > 0 && c.Interval < time.Millisecond {
-		fault("a report every %s: at least 1ms must lie between two", c.Interval)
-	}
-	return errors.Join(faults...)
+	faults.Check(c.Devices >= 0, "a fleet of %d devices", c.Devices)
+	faults.Check(c.Interval == 0 || c.Interval >= time.Millisecond, "a report every %s: at least 1ms must lie between two",
+		c.Interval)
+	return faults.Err()
 }
 
 func (c Config) withDefaults() Config {

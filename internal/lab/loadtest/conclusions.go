@@ -148,7 +148,7 @@ func footnotes(b *bytes.Buffer, r Report) {
 	if len(r.Outcomes) > 0 {
 		report.Paragraph(b, "", fmt.Sprintf("needed: the load's average over %.1f. bought: what the service sells for that, "+
 			"%s RU/s at least, in steps of %s.",
-			utilisation, number(buy(0)), number(ru.Step(false))))
+			utilisation, number(ru.Sold(0, false)), number(ru.Step(false))))
 	}
 	grainy := false
 	for _, o := range r.Outcomes {

@@ -1,8 +1,6 @@
 package loadtest
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -68,41 +66,26 @@ func (c Config) withDefaults() Config {
 // Validate reports every fault at once.
 func (c Config) Validate() error {
 	c = c.withDefaults()
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	var faults settings.Faults
 	for _, s := range c.Scenarios {
-		if !slices.Contains(AllScenarios(), s) {
-			fault("scenario %q: %q are known", s, AllScenarios())
-		}
+		faults.Check(slices.Contains(AllScenarios(), s), "scenario %q: %q are known", s, AllScenarios())
 	}
-	if c.Devices < minDevices || c.Devices > maxDevices {
-		fault("%d devices: %d to %d are allowed", c.Devices, minDevices, maxDevices)
-	}
-	if c.Partitions < minPartitions || c.Partitions > maxPartitions {
-		fault("%d physical partitions: %d to %d are allowed", c.Partitions, minPartitions, maxPartitions)
-	}
-	if c.Interval < time.Millisecond {
-		fault("an interval of %s: 1ms or more is allowed", c.Interval)
-	}
+	faults.Within("devices", c.Devices, minDevices, maxDevices)
+	faults.Within("physical partitions", c.Partitions, minPartitions, maxPartitions)
+	faults.Check(c.Interval >= time.Millisecond, "an interval of %s: 1ms or more is allowed", c.Interval)
 	for _, d := range []struct {
 		name string
 		time.Duration
 	}{{"measured time", c.Window}, {"sample", c.Sample}, {"hold", c.Hold}} {
-		if d.Duration < max(time.Second, c.Interval) || d.Duration%time.Second != 0 {
-			fault("a %s of %s: whole seconds, and no less than the interval of %s, are allowed", d.name, d.Duration, c.Interval)
-		}
+		faults.Check(d.Duration >= max(time.Second, c.Interval) && d.Duration%time.Second == 0,
+			"a %s of %s: whole seconds, and no less than the interval of %s, are allowed", d.name, d.Duration, c.Interval)
 	}
-	if c.Hold > day {
-		fault("a hold of %s: a day is the longest", c.Hold)
-	}
-	if (c.Hold+c.Window > day || c.Hold >= longHold) && c.Window%day != 0 {
-		fault("a hold of %s and a measured time of %s: whole days are to be measured with a hold of %s or more, and where "+
-			"both exceed a day", c.Hold, c.Window, longHold)
-	}
-	if c.Hold+c.Window > maxRun {
-		fault("a measured time of %s: with the hold, %s are the most", c.Window, maxRun)
-	}
-	return errors.Join(faults...)
+	faults.Check(c.Hold <= day, "a hold of %s: a day is the longest", c.Hold)
+	faults.Check(c.Hold+c.Window <= day && c.Hold < longHold || c.Window%day == 0, "a hold of %s and a measured time of "+
+		"%s: whole days are to be measured with a hold of %s or more, and where both exceed a day", c.Hold, c.Window,
+		longHold)
+	faults.Check(c.Hold+c.Window <= maxRun, "a measured time of %s: with the hold, %s are the most", c.Window, maxRun)
+	return faults.Err()
 }
 
 // maxRun ends before the month does.

@@ -107,12 +107,8 @@ func (r Result) bears(rus float64) float64 {
 
 // enough returns the RU/s that accept rate readings a second: each physical partition gets the needs of the
 // hottest one.
-func (r Result) enough(rate float64) float64 { return buy(r.Needed * rate / r.foreseen() * r.Hottest) }
-
-// buy returns what is sold for a need: in steps, and not below the least.
-func buy(needed float64) float64 {
-	step := ru.Step(false)
-	return max(ru.Floor(0, 0, false), math.Ceil(needed/step)*step)
+func (r Result) enough(rate float64) float64 {
+	return ru.Sold(r.Needed*rate/r.foreseen()*r.Hottest, false)
 }
 
 // newResult combines both passes: free without budgets, bound with what is bought.
@@ -135,7 +131,7 @@ func newResult(l Layout, free, bound totals) Result {
 	if n := admitted + throttled; n > 0 {
 		r.Throttled = round(float64(throttled) / float64(n))
 	}
-	r.Bought = buy(r.Needed)
+	r.Bought = ru.Sold(r.Needed, false)
 	r.Dollars = round(ru.Price(ru.Priced{RUs: r.Bought}).Most)
 	r.SecondHolds = round(r.Bought / float64(len(free.partitions)) / (rus / float64(requests)))
 	for _, p := range free.partitions {

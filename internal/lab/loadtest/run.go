@@ -97,7 +97,7 @@ func (p pass) fill(ctx context.Context, result *Result) (free totals, err error)
 		return free, err
 	}
 	free.needed = p.need(free)
-	p.rus = int(buy(free.needed))
+	p.rus = int(ru.Sold(free.needed, false))
 	bound := free
 	if free.calm == 0 || free.calm > float64(p.rus) {
 		if bound, err = p.run(ctx); err == nil {
@@ -128,7 +128,7 @@ func (p pass) tryEnough(ctx context.Context, r *Result) error {
 		if r.Enough.missing(*r) < hardlyAny {
 			return nil
 		}
-		rus = buy(1.5 * rus)
+		rus = ru.Sold(1.5*rus, false)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package loadtest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -16,6 +15,7 @@ import (
 	"binnacle/binning"
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/heat"
+	"binnacle/internal/settings"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/text/progress"
 	"binnacle/sharding"
@@ -130,24 +130,15 @@ type simulation struct {
 
 // ValidateSimulation reports every fault of a simulation at once.
 func (c Config) ValidateSimulation(of Simulation, s Scenario) error {
-	var faults []error
-	bound := func(what string, n, least, most int) {
-		if n < least || n > most {
-			faults = append(faults, fmt.Errorf("%d %s: %d to %d are allowed", n, what, least, most))
-		}
-	}
-	bound("devices", c.Devices, minDevices, maxSimDevices)
-	bound("tenants", of.Tenants, 1, maxSimTenants)
-	bound("physical partitions", c.Partitions, minPartitions, maxSimPartitions)
-	bound("days", of.Days, 1, maxSimDays)
-	if s != Uniform && s != Whale && s != Zipf {
-		faults = append(faults, fmt.Errorf("scenario %s: uniform, whale and zipf are simulated", s))
-	}
-	if c.Interval < time.Second || c.Hold < c.Interval || c.Hold > day {
-		faults = append(faults, fmt.Errorf("an interval of %s and a hold of %s: a second and more, and up to a day, are "+
-			"allowed", c.Interval, c.Hold))
-	}
-	return errors.Join(faults...)
+	var faults settings.Faults
+	faults.Within("devices", c.Devices, minDevices, maxSimDevices)
+	faults.Within("tenants", of.Tenants, 1, maxSimTenants)
+	faults.Within("physical partitions", c.Partitions, minPartitions, maxSimPartitions)
+	faults.Within("days", of.Days, 1, maxSimDays)
+	faults.Check(s == Uniform || s == Whale || s == Zipf, "scenario %s: uniform, whale and zipf are simulated", s)
+	faults.Check(c.Interval >= time.Second && c.Hold >= c.Interval && c.Hold <= day,
+		"an interval of %s and a hold of %s: a second and more, and up to a day, are allowed", c.Interval, c.Hold)
+	return faults.Err()
 }
 
 // Simulate learns the chunks of a day from devices that go through ingest, and simulates a fleet of such
@@ -305,7 +296,7 @@ func (m *simulation) run(ctx context.Context, s Scenario, bar progress.Bar) (Sim
 		if repeats := quiet > 2 && slices.Max(queue) == 0; !repeats {
 			sum := m.written(loads)
 			if n == 0 {
-				out.Bought = buy(max(out.Mean/utilisation, ru.Floor(m.gigabytes(sum.all)*float64(m.of.Days), 0, false)))
+				out.Bought = ru.Sold(max(out.Mean/utilisation, ru.Floor(m.gigabytes(sum.all)*float64(m.of.Days), 0, false)), false)
 			}
 			last.day = m.firstDay(sum, out.Bought, queue)
 			last.chunks, last.values, last.all = sum.chunks, sum.values, sum.all

@@ -11,6 +11,7 @@ import (
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/text/progress"
 
@@ -52,26 +53,18 @@ func targetLayouts() []Layout {
 
 // ValidateTarget reports every fault of a run on an account at once.
 func (c Config) ValidateTarget(t Target) error {
-	faults := []error{c.Validate()}
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if len(c.Scenarios) != 1 || !slices.Contains([]Scenario{Uniform, Whale, Zipf, HotDevice}, c.Scenarios[0]) {
-		fault("a target takes one of the scenarios uniform, whale, zipf and hot-device")
-	}
-	if t.RUs < 400 || t.RUs > 100_000 || t.RUs%100 != 0 {
-		fault("--target-rus %d: 400 to 100000 in steps of 100 are allowed", t.RUs)
-	}
-	if t.Time < time.Second || t.Time > time.Hour {
-		fault("--target-time %s: 1s to 1h are allowed", t.Time)
-	}
-	if len(t.Layouts) == 0 {
-		fault("--target-layout is empty")
-	}
+	faults := settings.Faults{c.Validate()}
+	faults.Check(len(c.Scenarios) == 1 && slices.Contains([]Scenario{Uniform, Whale, Zipf, HotDevice}, c.Scenarios[0]),
+		"a target takes one of the scenarios uniform, whale, zipf and hot-device")
+	faults.Check(t.RUs >= 400 && t.RUs <= 100_000 && t.RUs%100 == 0,
+		"--target-rus %d: 400 to 100000 in steps of 100 are allowed", t.RUs)
+	faults.Check(t.Time >= time.Second && t.Time <= time.Hour, "--target-time %s: 1s to 1h are allowed", t.Time)
+	faults.Check(len(t.Layouts) > 0, "--target-layout is empty")
 	for i, l := range t.Layouts {
-		if !slices.Contains(targetLayouts(), l) || slices.Contains(t.Layouts[:i], l) {
-			fault("--target-layout %q: each of %q is allowed once", l, targetLayouts())
-		}
+		faults.Check(slices.Contains(targetLayouts(), l) && !slices.Contains(t.Layouts[:i], l),
+			"--target-layout %q: each of %q is allowed once", l, targetLayouts())
 	}
-	return errors.Join(faults...)
+	return faults.Err()
 }
 
 // Dollars returns the list price of the containers of a run: each is billed for an hour at least.

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"binnacle/internal/settings"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -186,39 +188,23 @@ func (t Tenants) first() float64 {
 
 // validate reports every fault at once.
 func (w *Workload) validate() error {
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	check := func(what string, found string) {
-		if found != "" {
-			fault("%s: %s", what, found)
-		}
-	}
-	if w.Name == "" {
-		fault("name: it is missing")
-	}
-	if w.Months < 1 || w.Months > maxMonths {
-		fault("months: 1 to %d are allowed", maxMonths)
-	}
-	if !slices.Contains([]string{"", "even", "zipf"}, w.Tenants.Distribution) {
-		fault("tenants.distribution: even and zipf are known")
-	}
+	var faults settings.Faults
+	check := func(what string, found string) { faults.Check(found == "", "%s: %s", what, found) }
+	faults.Check(w.Name != "", "name: it is missing")
+	faults.Check(w.Months >= 1 && w.Months <= maxMonths, "months: 1 to %d are allowed", maxMonths)
+	faults.Check(slices.Contains([]string{"", "even", "zipf"}, w.Tenants.Distribution),
+		"tenants.distribution: even and zipf are known")
 	check("tenants.count", w.Tenants.Count.fault(number, 1, 1e6))
 	check("tenants.largest", w.Tenants.Largest.fault(share, 1e-9, 1))
 	check("retention", w.Retention.fault(period, aDay, longest))
 	check("growth", w.Growth.fault(share, 0, 1))
 	check("regions", w.Regions.fault(number, 1, 50))
 	check("hold", w.Hold.fault(period, 1, aDay))
-	if w.Hold.Low != w.Hold.High {
-		fault("hold: it is a setting, so one value is wanted")
-	}
+	faults.Check(w.Hold.Low == w.Hold.High, "hold: it is a setting, so one value is wanted")
 	for _, name := range w.Without {
-		if !slices.Contains(wayNames, name) {
-			fault("without: %q is none of %s", name, strings.Join(wayNames, ", "))
-		}
+		faults.Check(slices.Contains(wayNames, name), "without: %q is none of %s", name, strings.Join(wayNames, ", "))
 	}
-	if len(w.Fleets) == 0 {
-		fault("fleets: at least one is wanted")
-	}
+	faults.Check(len(w.Fleets) > 0, "fleets: at least one is wanted")
 	for i := range w.Fleets {
 		w.Fleets[i].check(fmt.Sprintf("fleets[%d]", i), check)
 	}
@@ -226,14 +212,14 @@ func (w *Workload) validate() error {
 		q := &w.Queries[i]
 		at := fmt.Sprintf("queries[%d]", i)
 		if !slices.Contains([]Pattern{Latest, Span, Panel}, q.Pattern) {
-			fault("%s.pattern: %q is none of %s, %s and %s", at, q.Pattern, Latest, Span, Panel)
+			faults.Check(false, "%s.pattern: %q is none of %s, %s and %s", at, q.Pattern, Latest, Span, Panel)
 			continue
 		}
 		check(at+".rate", q.Rate.fault(number, 0, 1e6))
 		check(at+".devices", q.Devices.fault(number, 1, 1e9))
 		check(at+".span", q.Span.fault(period, 0, longest))
 	}
-	return errors.Join(faults...)
+	return faults.Err()
 }
 
 func (f *Fleet) check(at string, check func(string, string)) {

@@ -5,14 +5,13 @@ package xray
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/settings"
 )
 
 // Config is what an X-ray runs with.
@@ -42,25 +41,21 @@ const (
 
 // Validate returns every fault of the settings.
 func (c Config) Validate() error {
-	var faults []error
-	add := func(wrong bool, format string, args ...any) {
-		if wrong {
-			faults = append(faults, fmt.Errorf(format, args...))
-		}
+	var faults settings.Faults
+	for flag, name := range map[string]string{"--database": c.Database, "--container": c.Container} {
+		faults.Check(name != "", "%s is missing", flag)
+		faults.Check(!strings.ContainsAny(name, `/\?#`), "%s %q: a name has none of / \\ ? #", flag, name)
 	}
-	add(c.Database == "", "--database is missing")
-	add(c.Container == "", "--container is missing")
-	add(strings.ContainsAny(c.Database, `/\?#`), "--database %q: a name has none of / \\ ? #", c.Database)
-	add(strings.ContainsAny(c.Container, `/\?#`), "--container %q: a name has none of / \\ ? #", c.Container)
-	add(!(c.MaxRUs >= leastRUs), "--max-rus %g: at least %d are needed", c.MaxRUs, leastRUs)
-	add(c.Days < 1 || c.Days > mostDays, "--days %d: 1 to %d are allowed", c.Days, mostDays)
-	add(!(c.DeviceReads >= 0), "--device-reads %g: 0 or more are allowed", c.DeviceReads)
-	add(!(c.TenantReads >= 0), "--tenant-reads %g: 0 or more are allowed", c.TenantReads)
+	faults.Check(c.MaxRUs >= leastRUs, "--max-rus %g: at least %d are needed", c.MaxRUs, leastRUs)
+	faults.Check(c.Days >= 1 && c.Days <= mostDays, "--days %d: 1 to %d are allowed", c.Days, mostDays)
+	faults.Check(c.DeviceReads >= 0, "--device-reads %g: 0 or more are allowed", c.DeviceReads)
+	faults.Check(c.TenantReads >= 0, "--tenant-reads %g: 0 or more are allowed", c.TenantReads)
 	for flag, path := range map[string]string{"--device-path": c.DevicePath, "--tenant-path": c.TenantPath} {
-		add(path != "" && (!strings.HasPrefix(path, "/") || path == "/"), "%s %q: a path is /NAME or /NAME/NAME", flag, path)
+		faults.Check(path == "" || strings.HasPrefix(path, "/") && path != "/", "%s %q: a path is /NAME or /NAME/NAME", flag,
+			path)
 	}
-	add(c.DevicePath != "" && c.DevicePath == c.TenantPath, "--device-path and --tenant-path are the same")
-	return errors.Join(faults...)
+	faults.Check(c.DevicePath == "" || c.DevicePath != c.TenantPath, "--device-path and --tenant-path are the same")
+	return faults.Err()
 }
 
 // Run samples the container and judges its key and the alternatives.

@@ -2,11 +2,11 @@ package audit
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
 	"binnacle/binning/chunk"
+	"binnacle/internal/settings"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 )
@@ -69,7 +69,7 @@ func parse(container string, header []byte) (*entry, string, error) {
 	if s.Type != "chunk" {
 		return e, s.ID, fmt.Errorf("its type is %q", s.Type)
 	}
-	var faults []error
+	var faults settings.Faults
 	var v, rows int64
 	for _, n := range []struct {
 		name  string
@@ -81,19 +81,17 @@ func parse(container string, header []byte) (*entry, string, error) {
 		{"readings", s.Readings, &e.readings, 0}, {"first", s.First, &e.first, 0}, {"through", s.Through, &e.through, 0},
 		{"after", s.After, &e.after, -1},
 	} {
-		switch {
-		case n.value == nil:
-			faults = append(faults, fmt.Errorf("it has no %s", n.name))
-		case *n.value < float64(n.least) || *n.value > 1<<53 || *n.value != float64(int64(*n.value)):
-			faults = append(faults, fmt.Errorf("%s is %v", n.name, *n.value))
-		default:
-			*n.to = int64(*n.value)
+		if faults.Check(n.value != nil, "it has no %s", n.name); n.value == nil {
+			continue
 		}
+		found := *n.value
+		faults.Check(found >= float64(n.least) && found <= 1<<53 && found == float64(int64(found)), "%s is %v", n.name,
+			found)
+		*n.to = int64(found)
 	}
-	if len(faults) == 0 && (rows > e.readings || rows == 0 && e.readings > 0) {
-		faults = append(faults, fmt.Errorf("%d rows of %d readings", rows, e.readings))
-	}
-	return e, s.ID, errors.Join(faults...)
+	faults.Check(len(faults) > 0 || rows <= e.readings && (rows > 0 || e.readings == 0), "%d rows of %d readings", rows,
+		e.readings)
+	return e, s.ID, faults.Err()
 }
 
 func decodes(doc []byte) error {

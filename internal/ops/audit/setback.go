@@ -2,10 +2,10 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"binnacle/internal/kafka"
+	"binnacle/internal/settings"
 	"binnacle/internal/telemetry"
 )
 
@@ -56,24 +56,21 @@ func (l *topicAudit) lose(c chain, offset int64) {
 // readings at their own positions, in the chunks that are missing, and drop what is stored already (rule W4). Nothing
 // is committed where that can't be right.
 func (l *logAudit) setBackAll(ctx context.Context) error {
-	var faults []error
-	if n := l.sum.Unread; n > 0 {
-		faults = append(faults, fmt.Errorf("records with a schema in a registry (%d) were not read", n))
-	}
-	if u := l.outside; u.readings > 0 {
-		faults = append(faults, fmt.Errorf("readings in the log (%d) are of days that were not audited: --from %s "+
-			"--to %s covers all", u.readings, dayText(min(u.first, l.first)), dayText(max(u.last, l.last))))
-	}
+	var faults settings.Faults
+	faults.Check(l.sum.Unread == 0, "records with a schema in a registry (%d) were not read", l.sum.Unread)
+	u := l.outside
+	faults.Check(u.readings == 0, "readings in the log (%d) are of days that were not audited: --from %s --to %s covers "+
+		"all", u.readings, dayText(min(u.first, l.first)), dayText(max(u.last, l.last)))
 	for _, t := range l.topics {
 		for _, p := range t.partitions {
-			if of := t.setBack[p.id]; of != nil && of.buried > 0 {
-				faults = append(faults, fmt.Errorf("lost readings of %s/%d (%d) lie below chunks that were written later: "+
-					"ingesters would drop them", t.topic.Name(), p.id, of.buried))
+			if of := t.setBack[p.id]; of != nil {
+				faults.Check(of.buried == 0, "lost readings of %s/%d (%d) lie below chunks that were written later: "+
+					"ingesters would drop them", t.topic.Name(), p.id, of.buried)
 			}
 		}
 	}
-	if len(faults) > 0 {
-		return fmt.Errorf("the group was not set back: %w", errors.Join(faults...))
+	if err := faults.Err(); err != nil {
+		return fmt.Errorf("the group was not set back: %w", err)
 	}
 	for _, t := range l.topics {
 		for _, p := range t.partitions {

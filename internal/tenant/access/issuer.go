@@ -50,16 +50,14 @@ type issuer struct {
 
 func newIssuer(cfg IssuerConfig, gate Config) (*issuer, error) {
 	settings.Defaults(&cfg)
-	var errs []error
-	if u, err := url.Parse(cfg.Issuer); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		errs = append(errs, fmt.Errorf("issuer %q is not a URL", cfg.Issuer))
-	}
-	if cfg.Audience == "" {
-		errs = append(errs, fmt.Errorf("issuer %s: the audience is missing: without one, tokens for others would be "+
-			"accepted", cfg.Issuer))
-	}
+	var faults settings.Faults
+	u, err := url.Parse(cfg.Issuer)
+	faults.Check(err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "", "issuer %q is not a URL",
+		cfg.Issuer)
+	faults.Check(cfg.Audience != "", "issuer %s: the audience is missing: without one, tokens for others would be "+
+		"accepted", cfg.Issuer)
 	return &issuer{cfg: cfg, http: gate.HTTP, now: gate.Now, keys: &keyFetches{http: gate.HTTP, now: gate.Now}},
-		errors.Join(errs...)
+		faults.Err()
 }
 
 // uncheckedClaims returns what a token claims, before anything of it is checked; nil when it is no JWT.
