@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_132
+	mostLines = 130_421
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_623
+	mostProductLines = 103_912
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )
