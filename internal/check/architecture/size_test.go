@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_421
+	mostLines = 130_423
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_912
+	mostProductLines = 103_914
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )
