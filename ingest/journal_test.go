@@ -106,7 +106,8 @@ func TestRestartCutsNoBins(t *testing.T) {
 }
 
 // A chunk that the former owner has just stored may be lacking in a replica, and no head has its rows: heads are not
-// caught up for a moment, also where all of the log is still in the journal and nothing but that is committed.
+// caught up for a moment, also where all of the log is still in the journal and nothing but that is committed, and
+// where the clock is set meanwhile.
 func TestTakeoverFromTheJournalAloneSettles(t *testing.T) {
 	r := newRig(t, 1)
 	before := r.ingester(func(c *ingest.Config, s *ingest.Stores) {
@@ -130,12 +131,15 @@ func TestTakeoverFromTheJournalAloneSettles(t *testing.T) {
 	require.Zero(t, r.committed(0))
 	require.EqualValues(t, sent, r.metadata(0).F)
 
+	var set atomic.Int64
 	in := r.ingester(func(c *ingest.Config, s *ingest.Stores) {
 		longHold(c, s)
-		c.Linger = time.Hour
+		c.Linger = 10 * time.Minute
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(set.Load())) }
 	})
 	r.run(in)
 	require.Eventually(t, in.CaughtUp, patience, time.Millisecond)
+	set.Store(int64(20 * time.Minute))
 	heads, err := in.Heads(t.Context(), store.HeadRequest{Tenant: "acme", Range: binning.All})
 	require.NoError(t, err)
 	require.Len(t, heads, 1)

@@ -47,7 +47,7 @@ type takeover struct {
 	reached int64 // the log must not end before
 
 	since time.Time // first failed attempt at loading the journal
-	read  time.Time // when the commit was read
+	read  time.Time // when the commit was read, by a clock that nothing sets
 }
 
 // journalPatience is for how long a journal that does not answer is waited for. Then the source is read instead: what
@@ -68,7 +68,7 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.read = in.cfg.Now()
+	t.read = time.Now()
 	a, first, err := in.identify(ctx, t.at, commit, known)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 	}
 	if p != nil && p.takeover.restored && p.worker.Stream() == a.Stream && !a.Unmarked && p.worker.Lost() == nil {
 		if err := p.loadTimes(ctx, commit.Metadata); err != nil {
-			if t.awaitsJournal(ctx, t.read) {
+			if t.awaitsJournal(ctx, in.cfg.Now()) {
 				return nil, err
 			}
 			in.metrics.broken.WithLabelValues("not-whole").Inc()
@@ -172,6 +172,7 @@ func (t *takeover) replace(a worker.Assignment, commit kafka.Committed) *partiti
 
 // settle notes when a takeover read the commit of a partition, if records were committed or lie in the journal. For a
 // moment a replica may lack the former owner's chunks of these records, and neither head shows their rows (rule R1).
+// The moment is one of time that passes: the clock of the service is set, by a second or more when a process starts.
 func (p *partition) settle(read time.Time, commit kafka.Committed) {
 	if c, _ := journal.ParseCommit(commit.Metadata); max(commit.Offset, c.F) > 0 {
 		until := read.Add(p.in.cfg.Linger)
@@ -181,7 +182,7 @@ func (p *partition) settle(read time.Time, commit kafka.Committed) {
 
 // hideTakeover makes a head not caught up until former owners' chunks can be read.
 func (p *partition) hideTakeover(head *store.PartitionHead) {
-	if until := p.takeover.settled.Load(); until != nil && p.in.cfg.Now().Before(*until) {
+	if until := p.takeover.settled.Load(); until != nil && time.Now().Before(*until) {
 		head.CaughtUp = max(head.CaughtUp, head.Position+1)
 	}
 }

@@ -296,7 +296,6 @@ func (c *Chain) Created(now, until time.Time) {
 // has lost rows. The caller holds the lock.
 func (c *Chain) Conflict(tail store.Tail, settled int64, l Lingers) error {
 	f := c.Flight
-	c.Flight = nil
 	c.adopt(tail)
 	rest, err := c.lingerUpTo(&f.Rows, max(c.Tail, settled-1), l)
 	if err != nil {
@@ -309,12 +308,15 @@ func (c *Chain) Conflict(tail store.Tail, settled int64, l Lingers) error {
 		if rest.First() <= c.loaded {
 			rest.Seal(l.Schemas) // rows that were loaded are known by their blocks
 		}
-		if c.Bin, err = rest.Concat(&c.Bin, l.Schemas); err != nil {
+		all, err := rest.Concat(&c.Bin, l.Schemas)
+		if err != nil {
 			return err
 		}
+		c.Bin = all
 		c.Due = NanosOf(l.Now)
 		c.Want = f.Reason
 	}
+	c.Flight = nil
 	c.unseal()
 	c.finish()
 	return nil
@@ -379,7 +381,7 @@ func (c *Chain) finish() {
 }
 
 // lingerUpTo moves the rows up to an offset, which are stored, to the lingering ones, and returns the others. It
-// fails when a shelf has lost rows.
+// fails when a shelf has lost rows, and returns all of them: a read of the head must fail, too.
 func (c *Chain) lingerUpTo(rows *binning.Bin, through int64, l Lingers) (rest binning.Bin, err error) {
 	if rows.Readings() == 0 || rows.First() > through {
 		return *rows, nil
@@ -387,7 +389,7 @@ func (c *Chain) lingerUpTo(rows *binning.Bin, through int64, l Lingers) (rest bi
 	head := *rows
 	if rows.Through() > through {
 		if head, rest, err = rows.UpTo(through, l.Schemas); err != nil {
-			return rest, err
+			return *rows, err
 		}
 	}
 	c.Linger = append(c.Linger, lingering{head, NanosOf(l.Until), true})
@@ -471,11 +473,13 @@ func (c *Chain) eraseUpTo(through int64, s *binning.Schemas) (err error) {
 	if c.Bin.Readings() == 0 || c.Bin.First() > through {
 		return nil
 	}
-	if c.Bin.Through() <= through {
-		c.Bin = binning.Bin{}
-	} else if _, c.Bin, err = c.Bin.UpTo(through, s); err != nil {
-		return err
+	var rest binning.Bin
+	if c.Bin.Through() > through {
+		if _, rest, err = c.Bin.UpTo(through, s); err != nil {
+			return err
+		}
 	}
+	c.Bin = rest
 	c.shortened()
 	return nil
 }

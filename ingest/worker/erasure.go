@@ -53,14 +53,15 @@ func (e *erasing) drop(o *erasure.Order) {
 		if d == nil || o.Device != "" && o.Device != d.ID {
 			continue
 		}
-		through, storedSince := o.Through(e.at.Stream, e.at.Partition), false
+		through := o.Through(e.at.Stream, e.at.Partition)
+		storedSince := through < 0 // the stream began after the order
 		for c := d.Chains; c != nil; c = c.Next {
 			storedSince = storedSince || c.Tail > through
 			if o.Matches(d.ID, c.Day) {
 				e.bins.EraseRows(c, through)
 			}
 		}
-		if o.IsWhole() {
+		if o.IsWhole() && o.Account == "" { // the catalog keeps its own entries under an order that was copied
 			e.forgetShown(d, through, storedSince)
 		}
 	}
@@ -69,8 +70,9 @@ func (e *erasing) drop(o *erasure.Order) {
 // hasErased reports whether an order erases all rows behind a journal record of times.
 func (e *erasing) hasErased(r *journal.Record) bool {
 	return e.snapshot != nil && slices.ContainsFunc(e.snapshot.Erasures(r.Tenant), func(o *erasure.Order) bool {
-		return o.IsAcknowledged() && o.IsWhole() && (o.Device == "" || o.Device == r.Device) &&
-			r.Tail.Through <= o.Through(e.at.Stream, e.at.Partition)
+		through := o.Through(e.at.Stream, e.at.Partition)
+		return o.IsAcknowledged() && o.IsWhole() && (o.Device == "" || o.Device == r.Device) && through >= 0 &&
+			r.Tail.Through <= through
 	})
 }
 

@@ -250,8 +250,8 @@ func (s lostShelf) Put([]byte) (binning.Shelved, error) { return s, nil }
 // Get implements binning.Shelved.
 func (lostShelf) Get() ([]byte, error) { return nil, errors.New("the disk has another block there") }
 
-// A partition that comes back finds that rows are lost in the spill file, and leaves at once: it commits nothing, and
-// the next owner loads these rows.
+// A partition that comes back finds that rows are lost in the spill file, and leaves at once: it commits nothing, its
+// head fails rather than lack these rows, and the next owner loads them.
 func TestNothingIsCommittedOnceRowsAreLost(t *testing.T) {
 	w, ctx := withJournal(newWorld(t, nil)), t.Context()
 	l := w.worker(long)
@@ -268,6 +268,11 @@ func TestNothingIsCommittedOnceRowsAreLost(t *testing.T) {
 	require.NoError(t, worker.Shelve(l.Worker, "d0", lostShelf{}))
 	l.Resume(worker.Assignment{Stream: 1, Position: 50, LogEnd: 400})
 	require.Error(t, l.Lost())
+	var faults []error
+	for _, err := range l.HeadRead(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
+		faults = append(faults, err)
+	}
+	require.ErrorContains(t, errors.Join(faults...), "the disk has another block there")
 	w.commitFloor(l)
 	require.Equal(t, len(w.log), rowsOf(w.worker(long)))
 }

@@ -337,6 +337,55 @@ func TestTimesWithoutALookupAfterAnOrder(t *testing.T) {
 	require.Equal(t, last, heads[0].Last)
 }
 
+// An order that was copied from another account is about what was copied from there. Times of the device's own readings
+// stay in the journal, also those that an append carries while the order is read.
+func TestTimesUnderACopiedOrder(t *testing.T) {
+	for _, inFlight := range []bool{false, true} {
+		w := withJournal(newWorld(t, nil))
+		w.hold, w.seldom = time.Minute, true
+		l, ctx := w.worker(w.settings), t.Context()
+		var last int64
+		var carries []write.Job
+		for range 2 {
+			last = w.now.UnixMilli()
+			value := fmt.Sprintf(`{"tenant":"acme","device":"d","ts":%d,"values":{"a":1}}`, last)
+			require.NoError(t, l.Take(ctx, admit.Record{Offset: l.Position(), Time: last, Value: []byte(value)}))
+			w.now = w.now.Add(2 * time.Minute)
+			attempt(t, l)
+		}
+		w.now = w.now.Add(time.Minute)
+		for _, j := range l.Due() {
+			if _, ok := j.(*write.Append); ok && inFlight {
+				carries = append(carries, j)
+			} else {
+				require.NoError(t, l.Do(ctx, j))
+			}
+		}
+		require.Equal(t, inFlight, len(carries) == 1)
+		orders := erasure.NewOrders(w.Docs, func() time.Time { return w.now })
+		o, err := orders.Announce(ctx, erasure.Order{Tenant: "acme", Device: "d", To: erasure.EveryDay, By: "test",
+			Account: "west"})
+		require.NoError(t, err)
+		require.NoError(t, orders.Acknowledge(ctx, o.ID, []erasure.Position{{Stream: 9, Through: 5}}))
+		w.now = w.now.Add(time.Minute)
+		_, err = w.dir.Refresh(ctx)
+		require.NoError(t, err)
+		attempt(t, l)
+		for _, j := range carries {
+			require.NoError(t, l.Do(ctx, j))
+		}
+		w.now = w.now.Add(time.Minute)
+		attempt(t, l)
+		require.Equal(t, l.Position(), l.Floor())
+		w.commit, w.meta = l.Floor(), l.JournalCommit()
+		l = w.worker(w.settings)
+		require.NoError(t, l.Step(ctx))
+		heads := l.Bins().ListDevices(store.ListRequest{Tenant: "acme"})
+		require.Len(t, heads, 1)
+		require.Equal(t, last, heads[0].Last)
+	}
+}
+
 // A device that was erased, and reports again, keeps the times of what was stored since: the journal carries them to
 // the next owner, which applies the order again. The times of erased rows are gone, and so are the times that an append
 // carries while the order is read.
