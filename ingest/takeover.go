@@ -69,6 +69,7 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 		return nil, err
 	}
 	t.read = time.Now()
+	begun := in.cfg.Now()
 	a, first, err := in.identify(ctx, t.at, commit, known)
 	if err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 	}
 	if p != nil && p.takeover.restored && p.worker.Stream() == a.Stream && !a.Unmarked && p.worker.Lost() == nil {
 		if err := p.loadTimes(ctx, commit.Metadata); err != nil {
-			if t.awaitsJournal(ctx, in.cfg.Now()) {
+			if t.awaitsJournal(ctx, begun) {
 				return nil, err
 			}
 			in.metrics.broken.WithLabelValues("not-whole").Inc()
