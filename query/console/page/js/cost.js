@@ -46,7 +46,7 @@ export function costPanel(bill, { wide = false, share = null, more = null } = {}
 }
 
 function part(names, rows) {
-  return rows.length === 0 ? null : h("table", { class: "data costs" },
+  return rows.length === 0 ? null : h("div", { class: "scroll", tabIndex: 0 }, h("table", { class: "data costs" },
     h("thead", {}, h("tr", {}, names.map((n, i) => h("th", { scope: "col", class: i > 0 ? "n" : null }, n)))),
-    h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((c, i) => h("td", { class: i > 0 ? "n" : null }, c))))));
+    h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((c, i) => h("td", { class: i > 0 ? "n" : null }, c)))))));
 }
