@@ -30,8 +30,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// reach waits until the heads of an ingester have taken that many records, and returns what they have then: a group
-// that waits for long may give a partition anew, and its head has less until all is read again.
+// reach waits until the heads of an ingester have taken that many records, and returns the values of the heads at that
+// moment. A later read may return fewer values: a rebalance makes the head read its partition again.
 func reach(t *testing.T, in *ingest.Ingester, records int64) (values map[ingesttest.Series]telemetry.Value) {
 	t.Helper()
 	eventually(t, "all is read", func() bool {

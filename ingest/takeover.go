@@ -47,7 +47,7 @@ type takeover struct {
 	reached int64 // the log must not end before
 
 	since time.Time // first failed attempt at loading the journal
-	read  time.Time // when the commit was read, by a clock that nothing sets
+	read  time.Time // monotonic time at which the commit was read
 }
 
 // journalPatience is for how long a journal that does not answer is waited for. Then the source is read instead: what

@@ -60,7 +60,7 @@ func TestLatestMatchesModel(t *testing.T) {
 	}
 }
 
-// newestNumbers is the newest number of each series, a line each.
+// newestNumbers returns a line for each series, with the newest number of the series.
 func newestNumbers(t *testing.T, q *query.Querier, r query.Request) (lines []string) {
 	_, err := q.Series(t.Context(), r, func(c query.Curve) error {
 		var newest string

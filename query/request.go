@@ -57,8 +57,8 @@ type Request struct {
 	// Rollups is what rollups may answer of series, of the metrics that the request names; nil for nothing.
 	Rollups *RollupsRequest
 
-	// Newest says that the newest number of each series is enough: others may be left out. It is for Series
-	// without Rollups.
+	// Newest limits Series to the newest number of each series: Series may leave out the other numbers. A request
+	// with Rollups must not set Newest.
 	Newest bool
 
 	// From is called when all has been read, with a description of what was read; nil if that is unknown. It returns

@@ -220,9 +220,9 @@ func (r *codeReader) fixed(numbers []uint64, width int) (err error) {
 	return nil
 }
 
-// rice fills numbers with Rice codes: with as many as a word has as a rule, before it looks whether the word has them.
-// A branch on each code would be mispredicted at the end of each word. Codes that go on behind the block end there:
-// only zeros follow.
+// rice reads Rice codes into numbers. It reads as many codes as a word usually holds, then checks that the word held
+// them: the processor would mispredict a check of each code. Zeros follow the block, so a code that runs past its end
+// stops there.
 func (r *codeReader) rice(numbers []uint64, low uint) (err error) {
 	low &= 63
 	mask, group := uint64(1)<<low-1, max(1, wordBits/(int(low)+usualBits))

@@ -144,7 +144,7 @@ func TestParseColumns(t *testing.T) {
 	}
 }
 
-// The last row that statistics have is that of the frame, and they have none where they could err.
+// TestLastRow compares the last row of statistics with the last row of the frame, or expects no row.
 func TestLastRow(t *testing.T) {
 	const seed = 23
 	r := rand.New(rand.NewPCG(seed, 0))

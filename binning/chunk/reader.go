@@ -77,7 +77,7 @@ const (
 	properties
 )
 
-// named has the names of properties, in the order in which documents have them.
+// named lists the names of properties in the order of documents.
 var named = [properties]struct {
 	name string
 	is   property

@@ -337,8 +337,8 @@ func TestTimesWithoutALookupAfterAnOrder(t *testing.T) {
 	require.Equal(t, last, heads[0].Last)
 }
 
-// An order that was copied from another account is about what was copied from there. Times of the device's own readings
-// stay in the journal, also those that an append carries while the order is read.
+// A copied order covers only readings that were copied from its account. The journal keeps the times of the device's
+// own readings, and an append under way keeps the times that it carries.
 func TestTimesUnderACopiedOrder(t *testing.T) {
 	for _, inFlight := range []bool{false, true} {
 		w := withJournal(newWorld(t, nil))
@@ -472,8 +472,8 @@ func TestTimesOfAnErasedDevice(t *testing.T) {
 	}
 }
 
-// oweTimes has a process store a reading of each device, with times in a lost part of the journal alone. It returns the
-// append that is on its way.
+// oweTimes stores a reading of each device. Only a lost part of the journal has the times of these readings. oweTimes
+// returns the append that is under way.
 func (w *world) oweTimes(devices int) (l *ingest.Local, onItsWay write.Job) {
 	w.hold, w.seldom = 20*time.Second, true
 	l = w.worker(w.settings)

@@ -24,7 +24,7 @@ type Config struct {
 	Range   telemetry.Range
 	Metrics []string // sorted and distinct; nil: all
 	Memory  *piece.Memory
-	Newest  bool // Series needs the newest number of each series only
+	Newest  bool // limits Series to the newest number of each series
 }
 
 // begin leaves out what is before an instant.

@@ -215,8 +215,8 @@ func checkSignature(in signedCertificate, key []byte) error {
 
 // Forget makes the catalog forget the devices of an order about all days, and entries from ingesters that do not know
 // the order yet. It comes before the order is acknowledged: from then on ingesters write the entries of the devices
-// again, with a time behind that of the page that forgets. The role provision merges the pages that have them, without
-// them. An order that was copied has pages forget that were copied from the same account.
+// again, with a time behind that of the page that forgets. The role provision merges pages and leaves out the forgotten
+// devices. A copied order forgets only entries that were copied from the same account.
 func Forget(ctx context.Context, pages store.Catalog, o *erasure.Order) error {
 	until := o.ForgottenUntil().UnixMilli()
 	id, doc, err := catalog.Encode(catalog.Page{Updated: until, Forget: []catalog.Forgotten{

@@ -510,7 +510,7 @@ func (m *Memory) checkChain(key sharding.Key, id chunk.ID, p properties) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.Gone != nil && m.Gone(key, id) {
-		return // of a chain that was deleted a writer may begin a new one, while another goes on with the old one (X2)
+		return // rule X2: one writer may begin a deleted chain again while another continues the old chain
 	}
 	for at, doc := range m.containers[key.Container] {
 		if at.device != key.Device || at.id != wanted {
