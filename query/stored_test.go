@@ -388,6 +388,30 @@ func TestNothingNewForOtherMetrics(t *testing.T) {
 	require.Len(t, lines, 1)
 }
 
+// A head that is behind knows nothing of a chunk that a former owner has just stored, and a replica lacks the chunk.
+// That nothing was found then says nothing once the head has caught up.
+func TestNothingNewForHeadsThatAreBehind(t *testing.T) {
+	u := newUnasked(t)
+	set := func(caughtUp int64) {
+		u.w.Heads.SetOnly(store.PartitionHead{Stream: 1, Position: u.next + 1, CaughtUp: caughtUp, Owner: u.owner})
+	}
+	set(u.next + 2)
+	ask := func(metric string) []string {
+		u.w.Now = u.w.Now.Add(time.Second)
+		u.r.Metrics = []string{metric}
+		lines, _ := seriesOf(t, u.q, u.r)
+		return lines
+	}
+	ask("y")
+	ask("x")
+	u.w.Heads.Unaware(func() { u.lost = u.w.Chunk(u.row(-30 * time.Minute)) })
+	set(u.next + 2)
+	require.Empty(t, ask("y"))
+	u.lost = chunk.ID{}
+	set(u.next + 1)
+	require.Contains(t, ask("x")[0], fmt.Sprint(noon.Add(-30*time.Minute).UnixMilli()))
+}
+
 // So many chunks are stored that some of them are forgotten: the store is asked, whatever the others explain.
 func TestForgottenTailsExplainNothing(t *testing.T) {
 	u := newUnasked(t)

@@ -244,7 +244,9 @@ func (q *Query) scanNew(ctx context.Context, key nothingKey, t plan.Target, scan
 	}
 	usage, gone, err := q.scanTarget(ctx, t, scan, take)
 	date = usage.Date.UnixMilli()
-	if err == nil && usage.Documents == 0 && windows[0].Since > 0 && date > 0 && q.Heads.Stored.Counts() {
+	// Heads that are behind explain no lack: a former owner may just have stored what a replica lacks (rule R1).
+	isExplained := q.Heads.Positions == 0 && q.Heads.Stored.Counts()
+	if err == nil && usage.Documents == 0 && windows[0].Since > 0 && date > 0 && isExplained {
 		room.Put(key, &nothing{windows, date, q.Heads.Stored.Note(&heads.Note{}, true)}, 0)
 	}
 	return date, gone, err
