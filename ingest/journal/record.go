@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"binnacle/internal/telemetry"
 	"binnacle/internal/wire/bytesread"
@@ -198,13 +199,22 @@ type BlockIndex struct {
 	any  bool // there is one
 	// others is the last append of another writer that was read. An append on its way does not name it.
 	others Link
+	// unanswered is how many records appends without an answer may have left behind last, each number that is possible;
+	// nil where all were answered.
+	unanswered []int64
 }
+
+// maxUnanswered bounds unanswered. With so many numbers any is possible.
+const maxUnanswered = 64
 
 // Before returns the append that the next one must name (rule J6); ok is false when none is known. There is one append
 // at a time.
 func (l *BlockIndex) Before() (last Link, ok bool) {
-	l.last, l.any = l.end()
-	return l.last, l.any
+	if last, ok = l.end(); last != l.last {
+		l.unanswered = nil
+	}
+	l.last, l.any = last, ok
+	return last, ok
 }
 
 // end returns the last append that is known.
@@ -215,14 +225,28 @@ func (l *BlockIndex) end() (last Link, ok bool) {
 	return l.last, l.any
 }
 
+// Unanswered records that an append of n blocks got no answer: it may have landed.
+func (l *BlockIndex) Unanswered(n int) {
+	if l.unanswered == nil {
+		l.unanswered = []int64{0}
+	}
+	if len(l.unanswered) < maxUnanswered {
+		for _, before := range l.unanswered {
+			l.unanswered = append(l.unanswered, before+int64(n))
+		}
+	}
+}
+
 // Appended records an append of n blocks, the first one at an offset. It reports lost when the journal has lost its end
 // since the append before, blocks that counted among it: then the BlockIndex is empty, and whatever was journaled must
-// be again, the new blocks too, for they name an append that is gone.
+// be again, the new blocks too, for they name an append that is gone. An append that got no answer may hide a loss:
+// then the new one does not stand right behind it, nor where it would without.
 func (l *BlockIndex) Appended(first int64, n int, nonce Nonce) (lost bool) {
-	if lost = l.any && first <= l.last.Offset; lost {
+	between, counted := first-l.last.Offset-1, l.unanswered != nil && len(l.unanswered) < maxUnanswered
+	if lost = l.any && (between < 0 || counted && !slices.Contains(l.unanswered, between)); lost {
 		*l = BlockIndex{}
 	}
-	if l.last, l.any = (Link{first + int64(n) - 1, nonce}), true; lost {
+	if l.last, l.any, l.unanswered = (Link{first + int64(n) - 1, nonce}), true, nil; lost {
 		return true
 	}
 	for i := range int64(n) {

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -529,6 +530,49 @@ func TestTimesThatManyDevicesOweAfterALostEnd(t *testing.T) {
 		}
 		w.commitFloor(l)
 	}
+	next := w.worker(w.settings)
+	w.readAndSettle(next, int64(len(w.log)))
+	w.checkTimes(next)
+}
+
+// The journal loses its end with the times of stored rows, and an append that got no answer hides that the next one
+// stands lower than it would.
+func TestTimesBehindALostEndThatAnAppendHides(t *testing.T) {
+	w := withJournal(newWorld(t, nil))
+	w.hold, w.seldom = time.Minute, true
+	l := w.worker(w.settings)
+	send := func(devices ...string) {
+		for _, device := range devices {
+			value := fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":%d,"values":{"a":1}}`, device, w.now.UnixMilli())
+			w.log = append(w.log, admit.Record{Offset: int64(len(w.log)), Time: w.now.UnixMilli(), Value: []byte(value)})
+		}
+	}
+	for range 2 {
+		send("stored")
+		w.readAndSettle(l, int64(len(w.log)))
+	}
+	require.EqualValues(t, len(w.log), w.commit)
+	w.checkTimes(w.worker(w.settings))
+	w.blocks.values = w.blocks.values[:len(w.blocks.values)-1]
+	unanswered := 0
+	w.blocks.fault = func() (applied bool, err error) {
+		if unanswered++; unanswered == 1 {
+			return true, errors.New("no answer")
+		}
+		return true, nil
+	}
+	send("a", "b", "c")
+	for l.Position() < int64(len(w.log)) {
+		require.NoError(t, l.Take(t.Context(), w.log[l.Position()]))
+	}
+	for range 8 {
+		w.now = w.now.Add(5 * time.Second)
+		for _, job := range l.Due() {
+			require.NoError(t, l.Try(t.Context(), job))
+		}
+		w.commitFloor(l)
+	}
+	require.Greater(t, unanswered, 1)
 	next := w.worker(w.settings)
 	w.readAndSettle(next, int64(len(w.log)))
 	w.checkTimes(next)

@@ -193,6 +193,7 @@ func (j *Appends) Done(a *Append, now time.Time) {
 		}
 		return
 	default:
+		j.index.Blocks.Unanswered(len(a.Values))
 		j.appendFailed(a)
 		if j.retry.Fails >= journalOutage {
 			j.index.Times.Each(func(d *bins.Device) { j.w.bins.Updates.Urge(&d.Device) })
