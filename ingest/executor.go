@@ -32,8 +32,7 @@ type Directory interface {
 	Snapshot() *control.Snapshot
 	Refresh(ctx context.Context) (*control.Snapshot, error)
 	Register(ctx context.Context, tenant string) (*control.Snapshot, error)
-	AskMonth(ctx context.Context, container string) error
-	AskMonthFor(ctx context.Context, container, tenant string) error
+	AskMonth(ctx context.Context, container, tenant string) error
 }
 
 type DeadLetterWriter interface {
@@ -158,7 +157,7 @@ func (e *Executor) lookup(ctx context.Context, j *write.Lookup) error {
 			j.Found, j.Tail = true, tail
 		}
 		if err == nil {
-			if err := e.stores.Directory.AskMonth(ctx, key.Container); err != nil { // create does the same
+			if err := e.stores.Directory.AskMonth(ctx, key.Container, ""); err != nil { // create does the same
 				return err
 			}
 		}
@@ -170,7 +169,7 @@ func (e *Executor) lookup(ctx context.Context, j *write.Lookup) error {
 func (e *Executor) create(ctx context.Context, j *write.Create) error {
 	// Nothing is stored in a container that this process's snapshot lacks: heads list all of them (rule R1). One that
 	// is expired is about to be dropped, with all that is in it: provision must take that back, or make it again.
-	if err := e.stores.Directory.AskMonth(ctx, j.Key.Container); err != nil {
+	if err := e.stores.Directory.AskMonth(ctx, j.Key.Container, ""); err != nil {
 		return err
 	}
 	if e.stores.Directory.Snapshot().Expired(j.Key.Container) {
@@ -255,7 +254,7 @@ func (e *Executor) refreshFor(ctx context.Context, missing error) (*control.Snap
 		return nil, e.registerTenant(ctx, unknown.Tenant)
 	}
 	if month, ok := errors.AsType[*admit.MissingMonth](missing); ok {
-		if err := e.askMonth(ctx, month); !errors.Is(err, control.ErrMonthLimit) {
+		if err := e.stores.Directory.AskMonth(ctx, month.Container, month.Tenant); !errors.Is(err, control.ErrMonthLimit) {
 			return nil, err
 		}
 	}
@@ -283,13 +282,6 @@ func (e *Executor) registerTenant(ctx context.Context, tenant string) error {
 // erasurePause is how long a record waits that an order may erase before the orders are read again: they come in two
 // writes.
 const erasurePause = 500 * time.Millisecond
-
-func (e *Executor) askMonth(ctx context.Context, month *admit.MissingMonth) error {
-	if month.Granted {
-		return e.stores.Directory.AskMonth(ctx, month.Container)
-	}
-	return e.stores.Directory.AskMonthFor(ctx, month.Container, month.Tenant)
-}
 
 // longestPause is the longest pause between attempts, in multiples of the first one.
 const longestPause = 64

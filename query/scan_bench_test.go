@@ -37,7 +37,7 @@ func fleetDay(b *testing.B, devices int) (*querytest.World, ready) {
 	w := querytest.New(b, noon)
 	placement := w.Tenant("acme").Placement
 	day := telemetry.DayOf(noon.UnixMilli())
-	require.NoError(b, w.Directory.AskMonth(b.Context(), sharding.Container("", sharding.Month.Of(day))))
+	require.NoError(b, w.Directory.AskMonth(b.Context(), sharding.Container("", sharding.Month.Of(day)), ""))
 	w.Heads.Set(store.PartitionHead{Stream: 1, Position: 1})
 	docs := make(ready)
 	for d := range devices {

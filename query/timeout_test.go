@@ -187,7 +187,7 @@ func TestQueryTimeoutOfSnapshotAndLog(t *testing.T) {
 		w := querytest.New(t, noon)
 		days(w, []string{"m1"}, 1, 2)
 		w.Heads.OnCall(func() {
-			require.NoError(t, w.Directory.AskMonth(context.Background(), "chunks-2026-10"))
+			require.NoError(t, w.Directory.AskMonth(context.Background(), "chunks-2026-10", ""))
 		})
 		q := newQuerier(t, w, func(c *query.Config) { c.Directory = staleDirectory{c.Directory} })
 		began := time.Now()

@@ -35,7 +35,7 @@ func storeHour(t *testing.T, cosmosAt string, day telemetry.Day, device string) 
 	for _, name := range []string{key.Container, sharding.RollupsContainer(key.Container)} {
 		require.NoError(t, client.Containers().Create(t.Context(), name, store.Throughput{RUs: 400}))
 	}
-	require.NoError(t, directory.AskMonth(t.Context(), key.Container))
+	require.NoError(t, directory.AskMonth(t.Context(), key.Container, ""))
 	g := chunk.Group{Columns: []chunk.Column{{Metric: "km_total", Kind: telemetry.Int},
 		{Metric: "velocity", Kind: telemetry.Float}}}
 	for i := range 360 {

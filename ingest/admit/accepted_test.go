@@ -43,7 +43,7 @@ func TestEarlierReadingsDoNotShowInVerdicts(t *testing.T) {
 		_, err := dir.Register(t.Context(), c.name)
 		require.NoError(t, err)
 		require.NoError(t, tenant.NewTenants(stores.Docs).Set(t.Context(), c.name, c.ingest.Changes()...))
-		require.NoError(t, dir.AskMonth(t.Context(), "chunks-2026-11"))
+		require.NoError(t, dir.AskMonth(t.Context(), "chunks-2026-11", ""))
 		s, err := dir.Refresh(t.Context())
 		require.NoError(t, err)
 		snapshots = append(snapshots, s)

@@ -41,7 +41,7 @@ func newGate(t *testing.T, cfg admit.Config) *gate {
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: stores.Docs, Now: func() time.Time { return began }})
 	_, err := dir.Register(t.Context(), "acme")
 	require.NoError(t, err)
-	require.NoError(t, dir.AskMonth(t.Context(), "chunks-2026-11"))
+	require.NoError(t, dir.AskMonth(t.Context(), "chunks-2026-11", ""))
 	s, err := dir.Refresh(t.Context())
 	require.NoError(t, err)
 	g := &gate{t: t, directory: dir, moment: admit.Moment{Snapshot: s, Now: began}, devices: map[string]bool{}}

@@ -34,11 +34,8 @@ type UnknownBackfill struct{}
 func (*UnknownBackfill) Error() string { return "the record names a backfill that is not in the map" }
 
 // MissingMonth asks for a container: a reading belongs into it, and it was not asked for yet. The record is fed
-// again. A tenant's readings ask for a bounded number, unless a backfill grants more.
-type MissingMonth struct {
-	Container, Tenant string
-	Granted           bool
-}
+// again. A tenant's readings ask for a bounded number, unless a backfill grants more: then Tenant is empty.
+type MissingMonth struct{ Container, Tenant string }
 
 // Error names the container.
 func (e *MissingMonth) Error() string {
@@ -122,10 +119,12 @@ func (p *places) placeable(f *feed) error {
 				p.accept(f.Snapshot, tenant, telemetry.DayOf(r.Time))
 				continue
 			}
-			if welcome || f.Snapshot.MayAsk(r.Tenant, f.Now) {
-				return &MissingMonth{Container: containerOf(tenant, r), Tenant: r.Tenant, Granted: welcome}
-			}
-			if !trusted {
+			switch container := containerOf(tenant, r); {
+			case welcome:
+				return &MissingMonth{Container: container}
+			case f.Snapshot.MayAsk(r.Tenant, f.Now):
+				return &MissingMonth{container, r.Tenant}
+			case !trusted:
 				return &StaleSnapshot{r.Time}
 			}
 		}

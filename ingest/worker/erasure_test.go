@@ -26,7 +26,7 @@ func TestOrdersAndNewStreams(t *testing.T) {
 	directory := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
 	_, err := directory.Register(t.Context(), "acme")
 	require.NoError(t, err)
-	require.NoError(t, directory.AskMonth(t.Context(), "chunks-2026-11"))
+	require.NoError(t, directory.AskMonth(t.Context(), "chunks-2026-11", ""))
 	orders := erasure.NewOrders(w.Docs, func() time.Time { return w.now })
 	o, err := orders.Announce(t.Context(), erasure.Order{Tenant: "acme", Device: "d0", To: erasure.EveryDay, By: "test"})
 	require.NoError(t, err)

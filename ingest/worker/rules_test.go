@@ -278,7 +278,7 @@ func TestSuspectTail(t *testing.T) {
 func TestExpiredContainer(t *testing.T) {
 	w := newWorld(t, nil)
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
-	require.NoError(t, dir.AskMonth(context.Background(), "chunks-2026-11"))
+	require.NoError(t, dir.AskMonth(context.Background(), "chunks-2026-11", ""))
 	expired, err := dir.Mark(context.Background(), dir.Snapshot().Month("chunks-2026-11"), control.MonthExpired)
 	require.NoError(t, err)
 	l, ctx := w.worker(func(c *ingest.Config) { c.RetryBackoff = time.Millisecond }), ingesttest.Deadline(t)

@@ -166,8 +166,8 @@ func TestMissingDayDoesNotBlockItsMonth(t *testing.T) {
 	require.NoError(t, directory.SetPeriod(t.Context(), sharding.PeriodEpoch{Period: sharding.Day}))
 	w.now = w.now.Add(40 * time.Hour)
 	missing, today := "chunks-2026-11-21", "chunks-2026-11-22"
-	require.NoError(t, directory.AskMonth(t.Context(), missing))
-	require.NoError(t, directory.AskMonth(t.Context(), today))
+	require.NoError(t, directory.AskMonth(t.Context(), missing, ""))
+	require.NoError(t, directory.AskMonth(t.Context(), today, ""))
 	w.Chunks.CreateContainer(today)
 	offset := int64(1)
 	for i := range stuck {

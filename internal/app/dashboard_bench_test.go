@@ -69,7 +69,7 @@ func BenchmarkDashboard(b *testing.B) {
 	require.NoError(b, err)
 	container := sharding.Container("", sharding.Month.Of(day))
 	require.NoError(b, client.Containers().Create(b.Context(), container, store.Throughput{RUs: 400}))
-	require.NoError(b, directory.AskMonth(b.Context(), container))
+	require.NoError(b, directory.AskMonth(b.Context(), container, ""))
 	tenant, _ := view.Tenant("acme")
 	for d := range devices {
 		for hour := range uint32(24) {

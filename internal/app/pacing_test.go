@@ -219,7 +219,7 @@ func TestFloodOfLateDataSlowsNothing(t *testing.T) {
 	run := func(flood int) (p50, p99 time.Duration, live, old float64) {
 		p := newPaced(t)
 		require.NoError(t, p.client.Containers().Create(t.Context(), late, store.Throughput{RUs: 400}))
-		require.NoError(t, p.directory.AskMonth(t.Context(), late))
+		require.NoError(t, p.directory.AskMonth(t.Context(), late, ""))
 		devices := p.devices(60+flood, false)
 		for second := range warm + seconds {
 			if second == warm {

@@ -132,7 +132,7 @@ func (p *panels) open(t *testing.T, account emulator.Config, change func(*cosmos
 		for _, name := range []string{container, sharding.RollupsContainer(container)} {
 			require.NoError(t, p.client.Containers().Create(t.Context(), name, store.Throughput{RUs: 400}))
 		}
-		require.NoError(t, p.directory.AskMonth(t.Context(), container))
+		require.NoError(t, p.directory.AskMonth(t.Context(), container, ""))
 	}
 	var said []catalog.Entry
 	for d := range p.devices {

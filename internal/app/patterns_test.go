@@ -339,7 +339,7 @@ func (p *patterns) writes() []pattern {
 		{"month roll: the next month's container, and that it is there", nil, nil, func() {
 			next := sharding.Container("", sharding.Month.Of(p.day).Next())
 			must(p.client.Containers().Create(t.Context(), next, store.Throughput{RUs: 4000}))
-			must(p.directory.AskMonth(t.Context(), next))
+			must(p.directory.AskMonth(t.Context(), next, ""))
 		}},
 		{"month roll: throughput of a month that is over", nil, nil, func() {
 			of := sharding.Container("", sharding.Month.Of(p.day))

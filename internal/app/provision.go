@@ -491,13 +491,7 @@ type askingDirectory struct {
 }
 
 // AskMonth implements ingest.Directory.
-func (a askingDirectory) AskMonth(ctx context.Context, container string) error {
+func (a askingDirectory) AskMonth(ctx context.Context, container, tenant string) error {
 	defer a.wake()
-	return a.Directory.AskMonth(ctx, container)
-}
-
-// AskMonthFor implements ingest.Directory.
-func (a askingDirectory) AskMonthFor(ctx context.Context, container, tenant string) error {
-	defer a.wake()
-	return a.Directory.AskMonthFor(ctx, container, tenant)
+	return a.Directory.AskMonth(ctx, container, tenant)
 }

@@ -78,8 +78,8 @@ type directory struct {
 	containers *cosmos.Containers
 }
 
-func (d directory) AskMonth(ctx context.Context, container string) error {
-	if err := d.Directory.AskMonth(ctx, container); err != nil {
+func (d directory) AskMonth(ctx context.Context, container, tenant string) error {
+	if err := d.Directory.AskMonth(ctx, container, tenant); err != nil {
 		return err
 	}
 	return d.containers.Create(ctx, container, store.Throughput{RUs: 4000})

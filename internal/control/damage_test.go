@@ -31,7 +31,7 @@ func damagedFixture(t *testing.T) (*control.Directory, *storetest.Documents, *by
 		require.NoError(t, err)
 		day := telemetry.DayOf(noon.UnixMilli()) + 7
 		require.NoError(t, d.AddEpoch(t.Context(), tenant, sharding.Epoch{From: day, Slots: []sharding.Slot{3}}))
-		require.NoError(t, d.AskMonth(t.Context(), "chunks-"+tenant+"-2026-11"))
+		require.NoError(t, d.AskMonth(t.Context(), "chunks-"+tenant+"-2026-11", ""))
 		_, err = docs.Create(t.Context(), store.Document{Kind: erasure.Kind, ID: tenant + "1.order",
 			Body: fmt.Appendf(nil, `{"tenant":%q,"from":1,"to":2,"by":"ops","at":1}`, tenant)})
 		require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestDamagedMonth(t *testing.T) {
 		_, err := d.Mark(t.Context(), v.Month(name), state)
 		require.ErrorContains(t, err, "damaged")
 	}
-	require.NoError(t, d.AskMonth(t.Context(), "chunks-globex-2026-12"))
+	require.NoError(t, d.AskMonth(t.Context(), "chunks-globex-2026-12", ""))
 	require.True(t, d.Snapshot().HasContainer("chunks-globex-2026-12"))
 }
 

@@ -133,7 +133,7 @@ func TestWritesWaitForLaggingReplica(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, v.Tenants(), 1)
 		lags.Store(6)
-		require.NoError(t, d.AskMonth(t.Context(), "chunks-2026-11"))
+		require.NoError(t, d.AskMonth(t.Context(), "chunks-2026-11", ""))
 		require.True(t, d.Snapshot().HasContainer("chunks-2026-11"))
 	})
 }
@@ -179,13 +179,13 @@ func TestMonthStates(t *testing.T) {
 	d, docs, now := newDirectory(t)
 	ctx := t.Context()
 	const name = "chunks-2026-11"
-	require.Error(t, d.AskMonth(ctx, "catalog"))
-	require.NoError(t, d.AskMonth(ctx, name))
+	require.Error(t, d.AskMonth(ctx, "catalog", ""))
+	require.NoError(t, d.AskMonth(ctx, name, ""))
 	require.True(t, d.Snapshot().HasContainer(name))
 
 	var ops int
 	docs.Fault = func(string, string, string) *storetest.Fault { ops++; return nil }
-	require.NoError(t, d.AskMonth(ctx, name))
+	require.NoError(t, d.AskMonth(ctx, name, ""))
 	require.Zero(t, ops, "it is remembered")
 
 	state := func() control.MonthState {
@@ -206,7 +206,7 @@ func TestMonthStates(t *testing.T) {
 	expired := mark(asked, control.MonthExpired)
 	require.Equal(t, control.MonthExpired, state())
 	require.True(t, d.Snapshot().Expired(name))
-	require.NoError(t, d.AskMonth(ctx, name))
+	require.NoError(t, d.AskMonth(ctx, name, ""))
 	require.Equal(t, control.MonthExpired, state(), "only provision takes it back")
 	again := mark(expired, control.MonthAsked)
 	require.Equal(t, control.MonthAsked, state())
@@ -217,14 +217,14 @@ func TestMonthStates(t *testing.T) {
 	dropping := mark(mark(again, control.MonthExpired), control.MonthDropping)
 	require.NoError(t, d.CheckUnchanged(ctx, dropping))
 	require.True(t, d.Snapshot().Expired(name))
-	require.NoError(t, d.AskMonth(ctx, name))
+	require.NoError(t, d.AskMonth(ctx, name, ""))
 	require.Equal(t, control.MonthDropping, state(), "there is no way back")
 	mark(dropping, control.MonthDropped)
 	require.Equal(t, control.MonthDropped, state())
 
 	later := noon.Add(time.Hour)
 	now.Store(&later)
-	require.NoError(t, d.AskMonth(ctx, name))
+	require.NoError(t, d.AskMonth(ctx, name, ""))
 	require.Equal(t, control.MonthAsked, state())
 	require.Equal(t, later, d.Snapshot().Containers()[0].Asked)
 	require.Equal(t, noon, d.Snapshot().Month(name).Dropped, "it is not made again at once")
@@ -235,7 +235,7 @@ func TestOldSnapshotLetsNobodyWrite(t *testing.T) {
 	d, docs, now := newDirectory(t)
 	ctx := t.Context()
 	const name = "chunks-2026-05"
-	require.NoError(t, d.AskMonth(ctx, name))
+	require.NoError(t, d.AskMonth(ctx, name, ""))
 	other := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: func() time.Time { return *now.Load() }})
 	v, err := other.Refresh(ctx)
 	require.NoError(t, err)
@@ -247,10 +247,10 @@ func TestOldSnapshotLetsNobodyWrite(t *testing.T) {
 		now.Store(&later)
 	}
 	passes(control.SnapshotLife - time.Second)
-	require.NoError(t, d.AskMonth(ctx, name))
+	require.NoError(t, d.AskMonth(ctx, name, ""))
 	require.True(t, d.Snapshot().HasContainer(name), "it may be as old as that")
 	passes(time.Second)
-	require.NoError(t, d.AskMonth(ctx, name))
+	require.NoError(t, d.AskMonth(ctx, name, ""))
 	require.True(t, d.Snapshot().Expired(name))
 }
 
@@ -267,7 +267,7 @@ func TestConcurrentAskMonthWritesOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			if err := d.AskMonth(t.Context(), "chunks-2026-11"); err != nil {
+			if err := d.AskMonth(t.Context(), "chunks-2026-11", ""); err != nil {
 				t.Error(err)
 			}
 		})
@@ -415,24 +415,24 @@ func TestMonthsAskedByReadingsAreBounded(t *testing.T) {
 		return sharding.Container("", sharding.Month.Of(m.FirstDay()))
 	}
 	for i := range 3 {
-		require.NoError(t, d.AskMonthFor(ctx, month(i), "acme"))
+		require.NoError(t, d.AskMonth(ctx, month(i), "acme"))
 	}
-	require.NoError(t, d.AskMonthFor(ctx, month(2), "acme"), "it is there")
-	require.ErrorIs(t, d.AskMonthFor(ctx, month(3), "acme"), control.ErrMonthLimit)
+	require.NoError(t, d.AskMonth(ctx, month(2), "acme"), "it is there")
+	require.ErrorIs(t, d.AskMonth(ctx, month(3), "acme"), control.ErrMonthLimit)
 	require.False(t, d.Snapshot().MayServe(month(3)))
 	require.False(t, d.Snapshot().MayAsk("acme", now))
 
-	require.NoError(t, d.AskMonthFor(ctx, month(3), "globex"), "one tenant's bound is not another's")
-	require.NoError(t, d.AskMonthFor(ctx, month(3), "acme"), "whoever asked")
-	require.NoError(t, d.AskMonth(ctx, month(4)), "an operator is not bounded")
+	require.NoError(t, d.AskMonth(ctx, month(3), "globex"), "one tenant's bound is not another's")
+	require.NoError(t, d.AskMonth(ctx, month(3), "acme"), "whoever asked")
+	require.NoError(t, d.AskMonth(ctx, month(4), ""), "an operator is not bounded")
 	require.True(t, d.Snapshot().MayAsk("globex", now))
 
 	// Another process reads the same; and a month later there are new ones.
 	other := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: func() time.Time { return now },
 		MaxMonths: 3})
-	require.ErrorIs(t, other.AskMonthFor(ctx, month(5), "acme"), control.ErrMonthLimit)
+	require.ErrorIs(t, other.AskMonth(ctx, month(5), "acme"), control.ErrMonthLimit)
 	now = now.Add(control.MonthLimitWindow)
-	require.NoError(t, other.AskMonthFor(ctx, month(5), "acme"))
+	require.NoError(t, other.AskMonth(ctx, month(5), "acme"))
 	require.Equal(t, "acme", other.Snapshot().Containers()[0].By)
 }
 

@@ -81,7 +81,7 @@ func TestFeedShowsChangeWithinOneInterval(t *testing.T) {
 		after(2 * time.Second)
 		_, known := d.Snapshot().Tenant("acme")
 		require.True(t, known)
-		require.NoError(t, other.AskMonth(t.Context(), "chunks-2000-01"))
+		require.NoError(t, other.AskMonth(t.Context(), "chunks-2000-01", ""))
 		c.of(storetest.OpList)
 		after(2 * time.Second)
 		require.True(t, d.Snapshot().HasContainer("chunks-2000-01"))
@@ -171,7 +171,7 @@ func TestSnapshotDoesNotGoBack(t *testing.T) {
 		require.True(t, d.Snapshot().LimitsIngest(), "not the version before")
 		heals()
 
-		require.NoError(t, other.AskMonth(t.Context(), "chunks-2000-01"))
+		require.NoError(t, other.AskMonth(t.Context(), "chunks-2000-01", ""))
 		lagsFor(2 * time.Second)
 		require.True(t, d.Snapshot().HasContainer("chunks-2000-01"), "not as if it had not been created")
 		heals()
@@ -205,7 +205,8 @@ func TestFeedAndFullReadAgree(t *testing.T) {
 			_, err := writer.Register(t.Context(), tenant)
 			require.NoError(t, err)
 		case 1:
-			require.NoError(t, writer.AskMonth(t.Context(), fmt.Sprintf("chunks-20%02d-0%d", random.IntN(30), 1+random.IntN(9))))
+			month := fmt.Sprintf("chunks-20%02d-0%d", random.IntN(30), 1+random.IntN(9))
+			require.NoError(t, writer.AskMonth(t.Context(), month, ""))
 		}
 		failing = i%2 == 0
 		_, err := follower.Refresh(t.Context())

@@ -73,7 +73,7 @@ func TestWrongClockDecidesNothing(t *testing.T) {
 	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: now, Check: check})
 	_, err := d.Register(ctx, "acme")
 	require.NoError(t, err)
-	require.NoError(t, d.AskMonth(ctx, "chunks-2026-11"))
+	require.NoError(t, d.AskMonth(ctx, "chunks-2026-11", ""))
 	orders := erasure.NewOrders(docs, now).OnlyWhile(check)
 	leases := control.NewLeases(docs, "a", now).OnlyWhile(check)
 

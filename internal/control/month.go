@@ -98,18 +98,13 @@ func monthsOf(docs []store.Document, broken *store.Damage) map[string]Month {
 	return out
 }
 
-// AskMonth asks for a container, by its name. It returns when the wish is stored, not when the
-// container is there. It costs nothing when a snapshot that is younger than SnapshotLife has the container. An expired
-// container that is not dropped yet stays as it is: provision decides whether it is still needed, and the caller
-// asks again while HasContainer is false.
-func (d *Directory) AskMonth(ctx context.Context, container string) error {
-	return d.AskMonthFor(ctx, container, "")
-}
-
-// AskMonthFor asks for a container because of a reading of a tenant. A container costs money whether it is used or not,
-// and every producer can make up times: so a tenant's readings may ask for MaxMonths in any MonthLimitWindow, and for
-// more it fails with ErrMonthLimit. Months that are asked for already cost a tenant nothing.
-func (d *Directory) AskMonthFor(ctx context.Context, container, tenant string) error {
+// AskMonth asks for a container, by its name. It returns when the wish is stored, not when the container is there. It
+// costs nothing when a snapshot that is younger than SnapshotLife has the container. An expired container that is not
+// dropped yet stays as it is: provision decides whether it is still needed, and the caller asks again until it is
+// there. A container costs money whether it is used or not, and every producer can make up times: so the readings of
+// a tenant, unless that is empty, may ask for MaxMonths in any MonthLimitWindow, and for more it fails with
+// ErrMonthLimit. Months that are asked for already cost a tenant nothing.
+func (d *Directory) AskMonth(ctx context.Context, container, tenant string) error {
 	if _, _, ok := sharding.ParseContainer(container); !ok {
 		return fmt.Errorf("request container %q: not the container of a month", container)
 	}

@@ -51,7 +51,7 @@ func TestSetPeriod(t *testing.T) {
 // containersAfter asks for containers and returns those that may hold chunks of a tenant on November 22.
 func containersAfter(t *testing.T, d *control.Directory, names ...string) []string {
 	for _, name := range names {
-		require.NoError(t, d.AskMonth(t.Context(), name))
+		require.NoError(t, d.AskMonth(t.Context(), name, ""))
 	}
 	at := time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC).UnixMilli()
 	return d.Snapshot().ContainersOf("before", telemetry.Range{From: at, To: at + 1})
@@ -155,7 +155,7 @@ func (h *history) place(d *control.Directory, tenant string) {
 		require.Equal(h, before, key, "%v is under one key", c)
 		return
 	}
-	require.NoError(h, d.AskMonthFor(h.Context(), key.Container, c.tenant))
+	require.NoError(h, d.AskMonth(h.Context(), key.Container, c.tenant))
 	h.chunks[c], h.order = key, append(h.order, c)
 }
 

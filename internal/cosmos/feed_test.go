@@ -22,7 +22,7 @@ func TestFeedSurvivesSplit(t *testing.T) {
 		tenant := fmt.Sprintf("t%d", i)
 		_, err := other.Register(t.Context(), tenant)
 		require.NoError(t, err)
-		require.NoError(t, other.AskMonth(t.Context(), fmt.Sprintf("chunks-2026-0%d", i+1)))
+		require.NoError(t, other.AskMonth(t.Context(), fmt.Sprintf("chunks-2026-0%d", i+1), ""))
 		if i%2 == 1 {
 			parts, err := server.Partitions(store.Database, store.ControlContainer)
 			require.NoError(t, err)

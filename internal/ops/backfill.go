@@ -63,7 +63,7 @@ func (b *Backfills) Allow(ctx context.Context, w control.BackfillWork) (string, 
 		"from": telemetry.Instant(w.Range.From), "to": telemetry.Instant(w.Range.To), "for": b.Lasts.String(),
 	}}, func(a *control.Action) (err error) {
 		for _, name := range missing {
-			if err := b.directory.AskMonth(ctx, name); err != nil {
+			if err := b.directory.AskMonth(ctx, name, ""); err != nil {
 				return err
 			}
 		}

@@ -117,7 +117,7 @@ func (p *Provisioner) create(ctx context.Context, s *Step) error {
 	if s.Tier == Base {
 		return nil // no writer waits for it
 	}
-	return p.cfg.Directory.AskMonth(ctx, s.Container)
+	return p.cfg.Directory.AskMonth(ctx, s.Container, "")
 }
 
 // report logs that no container is left for a step: what it has changed stands in its record.

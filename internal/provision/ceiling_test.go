@@ -99,7 +99,7 @@ func TestCeilingOfTwoProvisioners(t *testing.T) {
 		for name := range b.rus() {
 			require.NoError(t, b.SetThroughput(t.Context(), name, store.Throughput{RUs: most})) // another one buys, and dies
 		}
-		require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-1970-01"))
+		require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-1970-01", ""))
 		run()
 		bought := 0
 		for _, rus := range b.rus() {

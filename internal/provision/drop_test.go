@@ -56,7 +56,7 @@ func newRivals(t *testing.T) *rivals {
 	r.bench = newBench(t, clock, func(_ *provision.Config, c *control.DirectoryConfig) { c.Retention = 30 * day })
 	_, err := r.directory.Register(t.Context(), "globex")
 	require.NoError(t, err)
-	require.NoError(t, r.directory.AskMonth(t.Context(), oldMonth))
+	require.NoError(t, r.directory.AskMonth(t.Context(), oldMonth, ""))
 	r.once(t)
 	r.now = r.now.Add(25 * time.Hour)
 	r.once(t)
@@ -88,7 +88,7 @@ func (r *rivals) store(t *testing.T) bool {
 	v, err := r.ingester.Register(t.Context(), "acme")
 	require.NoError(t, err)
 	require.NotEmpty(t, v.Tenants())
-	require.NoError(t, r.ingester.AskMonth(t.Context(), oldMonth))
+	require.NoError(t, r.ingester.AskMonth(t.Context(), oldMonth, ""))
 	return !r.ingester.Snapshot().Expired(oldMonth) && r.rus()[oldMonth] != 0
 }
 

@@ -228,8 +228,8 @@ func TestFullAccountOnTheEmulator(t *testing.T) {
 	policy.MaxContainers = 6 // the database, its base containers, the current month and one more
 	s := newService(t, "2026-11-20 12:00", 0, policy)
 	s.settle(t)
-	require.NoError(t, s.directory.AskMonth(t.Context(), "chunks-1970-02"))
-	require.NoError(t, s.directory.AskMonth(t.Context(), "chunks-1970-01"))
+	require.NoError(t, s.directory.AskMonth(t.Context(), "chunks-1970-02", ""))
+	require.NoError(t, s.directory.AskMonth(t.Context(), "chunks-1970-01", ""))
 	steps, err := s.Once(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, lines(steps), "chunks-1970-01 cold create 0->400 waits")

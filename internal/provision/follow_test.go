@@ -312,7 +312,7 @@ func TestFollowingOutlivesItsProcess(t *testing.T) {
 		cfg = *pc
 	})
 	b.containers[hot] = seen(hot, 2000)
-	require.NoError(t, b.directory.AskMonth(t.Context(), hot))
+	require.NoError(t, b.directory.AskMonth(t.Context(), hot, ""))
 	cfg.Containers, cfg.Directory, cfg.Registerer = b.account, b.directory, nil
 	cfg.Now = func() time.Time { return now }
 	once := func(every time.Duration) int {
@@ -357,7 +357,7 @@ func TestOwnChangesCountOnce(t *testing.T) {
 			pc.Lease = control.NewLeases(dc.Documents, "a", time.Now)
 		})
 		b.containers[hot] = seen(hot, 2000)
-		require.NoError(t, b.directory.AskMonth(t.Context(), hot))
+		require.NoError(t, b.directory.AskMonth(t.Context(), hot, ""))
 		for _, want := range []int{4200, 5300} {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			require.NoError(t, b.Run(ctx))

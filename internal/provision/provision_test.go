@@ -180,7 +180,7 @@ func TestThroughputChangesAreLimited(t *testing.T) {
 	for _, name := range []string{"chunks-2026-01", "chunks-2026-02", "chunks-2026-03", "chunks-2026-04",
 		"chunks-2026-05"} {
 		b.containers[name] = seen(name, 800)
-		require.NoError(t, b.directory.AskMonth(t.Context(), name))
+		require.NoError(t, b.directory.AskMonth(t.Context(), name, ""))
 	}
 	b.once(t)
 	require.Equal(t, 3, b.changes)
@@ -244,8 +244,8 @@ func TestFailedStep(t *testing.T) {
 	b := newBench(t, func() time.Time { return now }, nil)
 	b.containers["chunks-2026-11"] = seen("chunks-2026-11", 2000)
 	b.containers["chunks-2026-08"] = seen("chunks-2026-08", 800)
-	require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-2026-11"))
-	require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-2026-08"))
+	require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-2026-11", ""))
+	require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-2026-08", ""))
 	broken := errors.New("no connection")
 	b.fail["create"] = broken
 	_, err := b.Once(t.Context())
@@ -269,7 +269,7 @@ func TestStepsAreRecordedAsActions(t *testing.T) {
 		pc.Actions = actions
 	})
 	b.containers["chunks-2026-08"] = seen("chunks-2026-08", 800)
-	require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-2026-08"))
+	require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-2026-08", ""))
 	b.fail["create"] = errors.New("no connection")
 	for range 5 {
 		_, err := b.Once(t.Context())
@@ -376,13 +376,13 @@ func TestRequestedMonthIsCreatedPromptly(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, b.rus(), 1, "the current month")
 
-		require.NoError(t, b.directory.AskMonth(ctx, "chunks-1970-01"))
+		require.NoError(t, b.directory.AskMonth(ctx, "chunks-1970-01", ""))
 		b.Wake()
 		b.Wake()
 		synctest.Wait()
 		require.Contains(t, b.rus(), "chunks-1970-01")
 
-		require.NoError(t, b.directory.AskMonth(ctx, "chunks-1970-02"))
+		require.NoError(t, b.directory.AskMonth(ctx, "chunks-1970-02", ""))
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		require.Contains(t, b.rus(), "chunks-1970-02")
@@ -390,7 +390,7 @@ func TestRequestedMonthIsCreatedPromptly(t *testing.T) {
 		b.mu.Lock()
 		b.fail["create"] = errors.New("no connection")
 		b.mu.Unlock()
-		require.NoError(t, b.directory.AskMonth(ctx, "chunks-1970-03"))
+		require.NoError(t, b.directory.AskMonth(ctx, "chunks-1970-03", ""))
 		b.Wake()
 		synctest.Wait()
 		b.mu.Lock()
@@ -422,7 +422,7 @@ func TestShorterRetentionDropsNothingBeforeItSays(t *testing.T) {
 	require.NoError(t, err)
 	months := []string{"2025-11", "2026-06", "2026-09"}
 	for _, month := range months {
-		require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-"+month))
+		require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-"+month, ""))
 	}
 	pass := func(d time.Duration) {
 		for end := now.Add(d); now.Before(end); now = now.Add(10 * time.Minute) {
@@ -482,7 +482,7 @@ func TestRoundEndsWithItsLease(t *testing.T) {
 			a = &standing{account: pc.Containers.(*account)}
 			pc.Containers, pc.Lease = a, control.NewLeases(dc.Documents, "a", time.Now)
 		})
-		require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-1999-12"))
+		require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-1999-12", ""))
 		for _, made := range []int{1, 2} {
 			ctx, cancel := context.WithTimeout(t.Context(), 190*time.Second)
 			require.NoError(t, b.Run(ctx))

@@ -59,7 +59,7 @@ func (w *sweepWorld) create(tenant, device string, id chunk.ID) {
 	id.Stream = 1
 	key := w.tenant(tenant).Placement.Key(device, id.Day, id.Number)
 	if !w.dir.Snapshot().HasContainer(key.Container) {
-		require.NoError(w.t, w.dir.AskMonth(context.Background(), key.Container))
+		require.NoError(w.t, w.dir.AskMonth(context.Background(), key.Container, ""))
 		w.memory.CreateContainer(key.Container)
 	}
 	after := int64(id.Number)*10 - 1

@@ -57,12 +57,6 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, errors.New("httpapi: Querier is missing")
 	}
 	settings.Defaults(&cfg)
-	if cfg.Gate == nil {
-		var err error
-		if cfg.Gate, err = access.New(access.Config{Proxies: access.Loopback}); err != nil {
-			return nil, fmt.Errorf("httpapi: %w", err)
-		}
-	}
 	packer, err := newPacker()
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)

@@ -61,12 +61,6 @@ func New(cfg Config) (http.Handler, error) {
 	if cfg.Querier == nil {
 		return nil, errors.New("prom: Querier is missing")
 	}
-	if cfg.Gate == nil {
-		var err error
-		if cfg.Gate, err = access.New(access.Config{Proxies: access.Loopback}); err != nil {
-			return nil, fmt.Errorf("prom: %w", err)
-		}
-	}
 	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(1))
 	if err != nil {
 		return nil, fmt.Errorf("prom: %w", err)

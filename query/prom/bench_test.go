@@ -48,7 +48,7 @@ func fleetDay(b *testing.B, devices int) (cold, warm *query.Querier) {
 	w := querytest.New(b, noon)
 	placement := w.Tenant("acme").Placement
 	day := telemetry.DayOf(noon.UnixMilli())
-	require.NoError(b, w.Directory.AskMonth(b.Context(), sharding.Container("", sharding.Month.Of(day))))
+	require.NoError(b, w.Directory.AskMonth(b.Context(), sharding.Container("", sharding.Month.Of(day)), ""))
 	w.Heads.Set(store.PartitionHead{Stream: 1, Position: 1 << 20, Owner: 1})
 	const kinds = 8 // of devices, by what they report
 	var frames [kinds][24]chunk.Frame

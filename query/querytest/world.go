@@ -104,7 +104,7 @@ func (w *World) Chunk(records ...Record) chunk.ID {
 	h.TTL = tenant.TTLOf(h.Device, day, h.Cut)
 	key := tenant.Placement.Key(first.Device, day, h.ID.Number)
 	h.TenantShard = key.TenantShard
-	require.NoError(w.t, w.Directory.AskMonth(context.Background(), key.Container))
+	require.NoError(w.t, w.Directory.AskMonth(context.Background(), key.Container, ""))
 	w.Store.CreateContainer(key.Container)
 	doc, err := chunk.Encode(h, FrameOf(records))
 	require.NoError(w.t, err)

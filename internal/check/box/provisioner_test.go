@@ -356,7 +356,7 @@ func (b *box) beginAccount() {
 		ago := 10 * 24 * time.Hour
 		dir := control.NewDirectory(control.DirectoryConfig{Documents: b.stores.Docs,
 			Now: func() time.Time { return time.Now().Add(-ago) }})
-		err := dir.AskMonth(b.context(), name)
+		err := dir.AskMonth(b.context(), name, "")
 		if v, failed := dir.Refresh(b.context()); err == nil && failed == nil && b.rnd.IntN(2) == 0 {
 			ago = b.duration(time.Hour, 4*time.Hour)
 			_, err = dir.Mark(b.context(), v.Month(name), control.MonthExpired)

@@ -62,7 +62,7 @@ func newWorldAt(t *testing.T, now func() time.Time, ttl int) *world {
 	w.rollups.Now = w.memory.Now
 	w.directory = control.NewDirectory(control.DirectoryConfig{Documents: w.docs})
 	w.orders = erasure.NewOrders(w.docs, w.memory.Now)
-	require.NoError(t, w.directory.AskMonth(t.Context(), container))
+	require.NoError(t, w.directory.AskMonth(t.Context(), container, ""))
 	for _, tenant := range []string{"acme", "globex"} {
 		v, err := w.directory.Register(t.Context(), tenant)
 		require.NoError(t, err)
@@ -203,7 +203,7 @@ func TestSweepErasesDeviceAndClosesItsChains(t *testing.T) {
 func TestSweepStoresItsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		require.NoError(t, w.directory.AskMonth(t.Context(), "chunks-2026-12"))
+		require.NoError(t, w.directory.AskMonth(t.Context(), "chunks-2026-12", ""))
 		o := w.order(erasure.Order{Tenant: "acme", Device: "m1", From: firstDay + 1, To: firstDay + 40, By: "jane"}, 50)
 		progress := func() *erasure.Progress {
 			v, err := w.directory.Refresh(t.Context())

@@ -375,7 +375,7 @@ func (c *Copier) send(ctx context.Context, w *write) (rus float64, err error) {
 			w.doc)
 	} else {
 		counter = &c.result.Copied
-		if err := c.cfg.To.Directory.AskMonth(ctx, w.key.Container); err != nil {
+		if err := c.cfg.To.Directory.AskMonth(ctx, w.key.Container, ""); err != nil {
 			return 0, err
 		}
 		if !c.cfg.To.Directory.Snapshot().HasContainer(w.key.Container) {

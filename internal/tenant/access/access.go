@@ -114,8 +114,12 @@ func New(cfg Config) (*Gate, error) {
 	return g, errors.Join(errs...)
 }
 
-// Caller authenticates the sender of a request. Any error is a *Denied.
+// Caller authenticates the sender of a request. A nil Gate lets senders on this machine name any tenant, and denies all
+// others. Any error is a *Denied.
 func (g *Gate) Caller(r *http.Request) (Caller, error) {
+	if g == nil {
+		g = &Gate{cfg: Config{Proxies: Loopback}}
+	}
 	secret, bearer, err := bearerToken(r.Header)
 	if err != nil {
 		return Caller{}, err

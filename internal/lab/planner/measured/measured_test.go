@@ -215,7 +215,7 @@ func storeAll(t *testing.T, messages []kafka.Message) map[string]storedDevice {
 	require.True(t, ok)
 	month := acme.Placement.ContainerOn(telemetry.DayOf(begin.UnixMilli()))
 	require.NoError(t, client.Containers().Create(t.Context(), month, store.Throughput{RUs: 400}))
-	require.NoError(t, dir.AskMonth(t.Context(), month))
+	require.NoError(t, dir.AskMonth(t.Context(), month, ""))
 
 	cfg := ingest.Config{Config: worker.Config{Register: true, Hold: 12 * time.Hour},
 		Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler)}
