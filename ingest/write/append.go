@@ -193,9 +193,8 @@ func (j *Appends) Done(a *Append, now time.Time) {
 		}
 		return
 	default:
-		j.index.Blocks.Unanswered(len(a.Values))
 		j.appendFailed(a)
-		if j.retry.Fails >= journalOutage {
+		if j.index.Blocks.Unanswered(len(a.Values)); j.retry.Fails >= journalOutage {
 			j.index.Times.Each(func(d *bins.Device) { j.w.bins.Updates.Urge(&d.Device) })
 		}
 		j.retry.Fail(now, j.w.Cfg.Retry(r.After))

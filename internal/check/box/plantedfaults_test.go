@@ -65,7 +65,7 @@ var plantedFaults = []planted{
 	{name: "J4 a takeover loads what the next owner reads again", file: "ingest/worker/load.go",
 		old: "max(w.bins.Log.Position, l.commit.F)", new: "max(w.bins.Log.Position, l.floor)"},
 	{name: "J6 an append that failed counts", file: "ingest/write/append.go",
-		old: "default:\n\t\tj.appendFailed(a)\n\t\tif j.retry.Fails", new: "default:\n\t\tif j.retry.Fails"},
+		old: "default:\n\t\tj.appendFailed(a)\n", new: "default:\n"},
 
 	// Read.
 	{name: "R1 rows leave the head when they are sent", file: "ingest/bins/head.go",
@@ -114,6 +114,8 @@ var plantedFaults = []planted{
 	{name: "R8 other heads answer", file: "query/read/heads/stored.go", with: string(unasked),
 		old: "if n.heads == nil || len(n.heads) != len(s.owners) {",
 		new: "if n.heads != nil {\n\t\treturn true\n\t}\n\tif n.heads == nil {"},
+	{name: "R8 heads that are behind find nothing for others", file: "query/read/chunks/known.go", with: string(unasked),
+		old: "q.Heads.Positions == 0 && q.Heads.Stored.Counts()", new: "q.Heads.Stored.Counts()"},
 	{name: "R8 a chunk of another writer is explained", file: "ingest/bins/stored.go",
 		old: "s.Count++\n\ts.exact = s.Count", new: "s.Count++",
 		missed: "with ordinals no partition returns, and a chunk found by 409 has rows that the head has shown"},
