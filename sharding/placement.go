@@ -166,6 +166,14 @@ type Visit struct {
 	Range telemetry.Range
 }
 
+// VisitsOf returns what Visits does of one device, or of all with an empty id.
+func (p *Placement) VisitsOf(device string, r telemetry.Range) []Visit {
+	if device == "" {
+		return p.Visits(nil, r)
+	}
+	return p.Visits([]string{device}, r)
+}
+
 // Visits returns every place that can hold a chunk with rows in r: of these devices, or of all when devices is nil.
 // Each key occurs once, however many epochs use it. The order is that of the first days.
 func (p *Placement) Visits(devices []string, r telemetry.Range) []Visit {

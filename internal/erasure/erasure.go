@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/catalog"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 )
@@ -75,7 +76,7 @@ type orderBody struct {
 	Account string `json:"account,omitempty"`
 }
 
-// positionsBody is the document that acknowledges an order, or makes it void.
+// positionsBody is a document that decides on an order: that it is acknowledged or void, or is going to be.
 type positionsBody struct {
 	At        int64      `json:"at"`
 	Void      bool       `json:"void,omitempty"`
@@ -99,6 +100,7 @@ type clearedBody struct {
 // The ids of the documents of an order begin with its own: the one that announces it has the first suffix.
 const (
 	announcedSuffix = ".order"
+	decidedSuffix   = ".decided"
 	positionsSuffix = ".positions"
 	progressSuffix  = ".progress"
 	sweptSuffix     = ".swept"
@@ -455,21 +457,65 @@ func (o *Orders) create(ctx context.Context, doing, id string, body any) error {
 	return nil
 }
 
+// Settle acknowledges an order with its positions. The catalog forgets the devices of one about all days before, and
+// what it forgets stays so: first the decision is stored that the order holds, and Void carries that out if this
+// process dies. Settle fails with ErrVoid where Void came first.
+func (o *Orders) Settle(ctx context.Context, pages store.Catalog, e *Order) error {
+	positions := e.Positions()
+	if e.IsWhole() {
+		decided, err := o.decide(ctx, e.ID+decidedSuffix, positionsBody{Positions: positions})
+		if err == nil {
+			positions, err = decided.Positions, Forget(ctx, pages, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return o.Acknowledge(ctx, e.ID, positions)
+}
+
 // Acknowledge stores the positions of an order that was announced before they were read: the last offset of every
 // partition of each stream. From then on the readings of the order are gone. It fails with ErrVoid where Void
 // came first. Positions that are stored already stay.
 func (o *Orders) Acknowledge(ctx context.Context, id string, positions []Position) error {
-	return o.decide(ctx, id, positionsBody{At: o.now().UnixMilli(), Positions: positions})
+	_, err := o.decide(ctx, id+positionsSuffix, positionsBody{Positions: positions})
+	return err
 }
 
-// Void makes an order void that is not acknowledged: the process that announced it has died. It reports whether the
-// order is void.
-func (o *Orders) Void(ctx context.Context, id string) (bool, error) {
-	err := o.decide(ctx, id, positionsBody{At: o.now().UnixMilli(), Void: true})
+// Void makes an order void that is not acknowledged: the process that announced it has died. Where that had decided
+// that the order holds, Void acknowledges it. It reports whether the order is void.
+func (o *Orders) Void(ctx context.Context, pages store.Catalog, e *Order) (bool, error) {
+	if e.IsWhole() {
+		decided, err := o.decide(ctx, e.ID+decidedSuffix, positionsBody{Void: true})
+		if err == nil {
+			return false, o.Settle(ctx, pages, e.Acknowledged(decided.Positions))
+		}
+		if !errors.Is(err, ErrVoid) {
+			return false, err
+		}
+	}
+	_, err := o.decide(ctx, e.ID+positionsSuffix, positionsBody{Void: true})
 	if errors.Is(err, ErrVoid) {
 		return true, nil
 	}
 	return false, err
+}
+
+// Forget makes the catalog forget the devices of an order about all days, and entries from ingesters that do not know
+// the order yet. It comes before the order is acknowledged: from then on ingesters write the entries of the devices
+// again, with a time behind that of the page that forgets. The role provision merges pages and leaves out the forgotten
+// devices. A copied order forgets only entries that were copied from the same account.
+func Forget(ctx context.Context, pages store.Catalog, o *Order) error {
+	until := o.ForgottenUntil().UnixMilli()
+	id, doc, err := catalog.Encode(catalog.Page{Updated: until, Forget: []catalog.Forgotten{
+		{Device: catalog.Digest(o.Device), Account: o.Account, Until: until}}})
+	if err == nil {
+		err = pages.Create(ctx, o.Tenant, id, doc)
+	}
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("have the catalog of %s forget: %w", o.Tenant, err)
+	}
+	return nil
 }
 
 // Swept is what the sweep of an order has left under one first-level key of a container, as its chunks say.
@@ -535,29 +581,32 @@ func (o *Orders) EndClearing(ctx context.Context, id, by string, places []Cleare
 	return o.create(ctx, "end the clearing of", id+clearedSuffix, clearedBody{o.now().UnixMilli(), by, places})
 }
 
-func (o *Orders) decide(ctx context.Context, id string, body positionsBody) error {
-	doc := store.NewDocument(Kind, id+positionsSuffix, body)
+// decide stores a decision unless one is stored, and returns the one that counts. That is ErrVoid where it makes the
+// order void.
+func (o *Orders) decide(ctx context.Context, id string, body positionsBody) (positionsBody, error) {
+	body.At = o.now().UnixMilli()
+	doc := store.NewDocument(Kind, id, body)
 	for wait := store.Lagging.Begin(); ; {
 		_, err := o.docs.Create(ctx, doc)
 		if err == nil && !body.Void {
-			return nil
+			return body, nil
 		}
 		if err == nil {
-			return ErrVoid
+			return body, ErrVoid
 		}
 		if errors.Is(err, store.ErrExists) {
-			d, found, err := o.docs.Read(ctx, Kind, doc.ID)
+			d, found, err := o.docs.Read(ctx, Kind, id)
 			var stored positionsBody
 			if err == nil && found {
 				if err = d.Decode(&stored); err == nil && stored.Void {
 					err = ErrVoid
 				}
-				return err
+				return stored, err
 			}
 		}
 		// The outcome is unknown: the same create finds out.
 		if waited := wait.Wait(ctx); waited != nil {
-			return fmt.Errorf("acknowledge erasure %s: %w", id, err)
+			return body, fmt.Errorf("decide erasure %s: %w", id, err)
 		}
 	}
 }

@@ -68,12 +68,8 @@ func (cfg ChunkConfig) find(ctx context.Context, client *cosmos.Client, id chunk
 	if !ok {
 		return fmt.Errorf("no tenant %q in %s", cfg.Tenant, client.Endpoint())
 	}
-	var devices []string
-	if cfg.Device != "" {
-		devices = []string{cfg.Device}
-	}
 	day := telemetry.Range{From: id.Day.Start(), To: id.Day.End()}
-	for _, visit := range tenant.Placement.Visits(devices, day) {
+	for _, visit := range tenant.Placement.VisitsOf(cfg.Device, day) {
 		_, err := client.Chunks().Scan(ctx, store.Scan{Key: visit.Key, Range: visit.Range}, func(doc []byte) error {
 			c, err := chunk.Parse(doc)
 			if err != nil || c.Header.ID != id {

@@ -134,12 +134,7 @@ func (e *eraser) restore(ctx context.Context, o *erasure.Order) error {
 			if err := e.orders.Restore(ctx, o); err != nil {
 				return err
 			}
-			if o.IsWhole() {
-				if err := erase.Forget(ctx, e.client.Catalog(), o); err != nil {
-					return err
-				}
-			}
-			return e.orders.Acknowledge(ctx, o.ID, o.Positions())
+			return e.orders.Settle(ctx, e.client.Catalog(), o)
 		})
 }
 

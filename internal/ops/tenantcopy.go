@@ -13,7 +13,6 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/ops/erase"
 	"binnacle/internal/ops/tenantcopy"
 	"binnacle/internal/store"
 )
@@ -70,7 +69,7 @@ func (cfg CopyConfig) Run(ctx context.Context, env Env) error {
 	logged := time.Now()
 	copier := tenantcopy.New(tenantcopy.Config{
 		From: copySide(from, env), To: target, Tenant: cfg.Tenant, Device: cfg.Device, DryRun: cfg.DryRun,
-		RUs: cfg.RUs, Days: covered, Forget: erase.Forget, Settle: cfg.Settle, Logger: env.Logger,
+		RUs: cfg.RUs, Days: covered, Settle: cfg.Settle, Logger: env.Logger,
 		Progress: func(r tenantcopy.Result) {
 			if now := time.Now(); now.Sub(logged) > 10*time.Second {
 				logged = now

@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_431
+	mostLines = 130_430
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_922
+	mostProductLines = 103_921
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )

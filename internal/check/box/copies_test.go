@@ -9,7 +9,6 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/erasure"
-	"binnacle/internal/ops/erase"
 	"binnacle/internal/ops/tenantcopy"
 	"binnacle/internal/retry"
 	"binnacle/internal/stream"
@@ -181,7 +180,7 @@ func (b *box) startCopy(name string, follows bool) *copier {
 	c.copies = append(c.copies, x)
 	b.event("box", "start", process, fmt.Sprintf("copy %s, follows: %t", name, follows))
 	today := telemetry.DayOf(time.Now().UnixMilli())
-	run := tenantcopy.New(tenantcopy.Config{From: x.from.side(), To: x.to.side(), Tenant: name, Forget: erase.Forget,
+	run := tenantcopy.New(tenantcopy.Config{From: x.from.side(), To: x.to.side(), Tenant: name,
 		Days: telemetry.Range{From: (today - 4).Start(), To: (today + 2).End()}, Now: x.from.machine,
 		Logger: x.from.logger()})
 	x.must = b.endsWith(x)

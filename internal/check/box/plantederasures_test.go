@@ -68,7 +68,7 @@ var plantedErasures = []planted{
 		new: "return v.orders.Through(h.Device, h.ID.Day, at) < -1, hasNew"},
 	{name: "E-R9 heads are not asked to leave out rows", file: "query/read/plan/plan.go", with: erasures,
 		old: "if !o.IsAcknowledged() || o.From.Start()", new: "if true || o.From.Start()"},
-	{name: "E-R10 the catalog forgets nothing", file: "internal/ops/erase/certificate.go", with: erasures,
+	{name: "E-R10 the catalog forgets nothing", file: "internal/erasure/erasure.go", with: erasures,
 		old: "err = pages.Create(ctx, o.Tenant, id, doc)", new: "_ = doc"},
 	{name: "E-R10 rollups stay", file: "internal/ops/erase/rollups.go", with: erasures + "," + rollupMakers,
 		old: "if c.shows(d) {", new: "if false {"},

@@ -64,7 +64,7 @@ func TestCatalogForgetsUntilIngestersKnow(t *testing.T) {
 	}
 	write(told, "before")
 	o := &erasure.Order{Tenant: "acme", Device: "m1", To: erasure.EveryDay, At: told.Add(time.Hour)}
-	require.NoError(t, erase.Forget(t.Context(), pages, o))
+	require.NoError(t, erasure.Forget(t.Context(), pages, o))
 	write(o.At.Add(8*time.Second), "meanwhile")
 	_, known := pages.Entry("acme", "m1")
 	require.False(t, known)
@@ -91,7 +91,7 @@ func TestCatalogForgetsATenantAtOnce(t *testing.T) {
 		calls = append(calls, op)
 		return nil
 	}
-	require.NoError(t, erase.Forget(t.Context(), pages, o))
+	require.NoError(t, erasure.Forget(t.Context(), pages, o))
 	require.Equal(t, []string{storetest.OpCreate}, calls)
 	require.Empty(t, pages.Index("acme").Devices())
 }
@@ -106,10 +106,10 @@ func TestCatalogForgetsDevicesThatItDidNotHave(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, pages.Create(t.Context(), "acme", id, doc))
 	}
-	require.NoError(t, erase.Forget(t.Context(), pages, o))
+	require.NoError(t, erasure.Forget(t.Context(), pages, o))
 	write("m1", o.At.UnixMilli()+2000)
 	write("m2", pages.Index("acme").Updated()+1)
-	require.NoError(t, erase.Forget(t.Context(), pages, o))
+	require.NoError(t, erasure.Forget(t.Context(), pages, o))
 	_, isKnown := pages.Entry("acme", "m1")
 	require.False(t, isKnown)
 	_, isKnown = pages.Entry("acme", "m2")

@@ -2,7 +2,6 @@ package erase
 
 import (
 	"bytes"
-	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -14,9 +13,7 @@ import (
 	"fmt"
 	"time"
 
-	"binnacle/internal/catalog"
 	"binnacle/internal/erasure"
-	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/wire/jsonbody"
 
@@ -209,23 +206,6 @@ func checkSignature(in signedCertificate, key []byte) error {
 	}
 	if _, err := signed.Verify(public); err != nil {
 		return ErrSignature
-	}
-	return nil
-}
-
-// Forget makes the catalog forget the devices of an order about all days, and entries from ingesters that do not know
-// the order yet. It comes before the order is acknowledged: from then on ingesters write the entries of the devices
-// again, with a time behind that of the page that forgets. The role provision merges pages and leaves out the forgotten
-// devices. A copied order forgets only entries that were copied from the same account.
-func Forget(ctx context.Context, pages store.Catalog, o *erasure.Order) error {
-	until := o.ForgottenUntil().UnixMilli()
-	id, doc, err := catalog.Encode(catalog.Page{Updated: until, Forget: []catalog.Forgotten{
-		{Device: catalog.Digest(o.Device), Account: o.Account, Until: until}}})
-	if err == nil {
-		err = pages.Create(ctx, o.Tenant, id, doc)
-	}
-	if err != nil && !errors.Is(err, store.ErrExists) {
-		return fmt.Errorf("have the catalog of %s forget: %w", o.Tenant, err)
 	}
 	return nil
 }

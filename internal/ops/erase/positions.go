@@ -130,21 +130,22 @@ func (g *Giver) Give(ctx context.Context, order erasure.Order) (*erasure.Order, 
 	if err == nil {
 		err = g.Keep(ctx, given.Acknowledged(positions))
 	}
-	if err == nil && order.IsWhole() { // the last step that may fail: what is forgotten stays so if the order is void
-		err = Forget(ctx, g.Catalog, given)
+	if err == nil {
+		err = g.Orders.Settle(ctx, g.Catalog, given.Acknowledged(positions))
 	}
 	if err == nil {
-		if err = g.Orders.Acknowledge(ctx, given.ID, positions); err == nil {
-			return given.Acknowledged(positions), nil
-		}
+		return given.Acknowledged(positions), nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if isVoid, _ := g.Orders.Void(ctx, given.ID); isVoid {
+	switch isVoid, failed := g.Orders.Void(ctx, g.Catalog, given); {
+	case isVoid:
 		if dropped := g.Drop(ctx, given.ID); dropped != nil {
 			g.Logger.Warn("the void order stays in the topic of orders", "erasure", given.ID, "error", dropped)
 		}
 		return given, fmt.Errorf("nothing is erased: %w", err)
+	case failed == nil:
+		return given.Acknowledged(positions), nil
 	}
 	return given, err
 }

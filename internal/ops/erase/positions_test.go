@@ -2,6 +2,7 @@ package erase_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -91,4 +92,75 @@ func TestPositionsAwaitReplicas(t *testing.T) {
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, asked.Sub(announced), 3*time.Second)
 	})
+}
+
+// The catalog has forgotten the devices of an order about all days exactly if the order holds: whatever fails, however
+// long a step takes, and wherever the command dies, whose order is void then or is acknowledged for it.
+func TestWhatAVoidOrderNamesStaysInTheCatalog(t *testing.T) {
+	type given struct {
+		*world
+		pages *storetest.Catalog
+		round func() // of a sweeper, when a minute is over
+		die   func()
+	}
+	nothing := func(*given) error { return nil }
+	storetest.NewCatalog(t).AddPage("acme") // the encoder of pages is made for all, once: in no bubble
+	for name, c := range map[string]struct {
+		keep, forget func(*given) error
+		holds        bool
+	}{
+		"nothing fails":       {nothing, nothing, true},
+		"it can't be kept":    {func(*given) error { return errors.New("no broker") }, nothing, false},
+		"it is kept late":     {func(g *given) error { g.round(); return nil }, nothing, false},
+		"it is kept at last":  {func(g *given) error { g.die(); return nil }, nothing, false},
+		"the catalog is slow": {nothing, func(g *given) error { g.round(); return nil }, true},
+		"the catalog fails": {nothing, func(g *given) error {
+			g.pages.Fault = nil
+			return errors.New("busy")
+		}, true},
+		"the catalog is not asked":       {nothing, func(g *given) error { g.die(); return errors.New("dead") }, true},
+		"the catalog has just forgotten": {nothing, func(g *given) error { g.die(); return nil }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := given{world: newWorld(t), pages: storetest.NewCatalog(t)}
+				g.pages.AddPage("acme", storetest.Entry("m0", nil, "v"))
+				sweeper := erase.NewSweeper(erase.Config{Chunks: g.memory, Rollups: g.rollups, Now: g.now, Orders: g.orders,
+					Catalog: g.pages, Snapshot: g.directory.Refresh, By: "test", RUs: 1e9})
+				g.round = func() {
+					g.pages.Fault = nil
+					time.Sleep(2 * time.Minute)
+					require.NoError(t, sweeper.Round(t.Context()))
+				}
+				ctx, end := context.WithCancel(t.Context())
+				g.die = func() { // no call of the command arrives from now on
+					dead := func(string, string, string) *storetest.Fault { return &storetest.Fault{Err: context.Canceled} }
+					g.docs.Fault, g.pages.Fault = dead, dead
+					end()
+				}
+				g.pages.Fault = func(op, _, _ string) *storetest.Fault {
+					if err := c.forget(&g); err != nil {
+						return &storetest.Fault{Err: err}
+					}
+					return nil
+				}
+				giver := erase.Giver{Orders: g.orders, Streams: stream.NewStreams(g.docs), Log: cluster{}, Catalog: g.pages,
+					Keep: func(context.Context, *erasure.Order) error { return c.keep(&g) },
+					Drop: func(context.Context, string) error { return nil }, Logger: slog.New(slog.DiscardHandler)}
+				o, err := giver.Give(ctx, erasure.Order{Tenant: "acme", Device: "m0", To: erasure.EveryDay, By: "test"})
+				if ctx.Err() == nil {
+					require.Equal(t, c.holds, err == nil, "%v", err)
+				}
+				end()
+				g.docs.Fault, g.pages.Fault = nil, nil
+				g.round()
+				v, err := g.directory.Refresh(t.Context())
+				require.NoError(t, err)
+				is := v.Erasures("acme").Find(o.ID)
+				require.Equal(t, c.holds, is != nil && is.IsAcknowledged())
+				_, isListed := g.pages.Entry("acme", "m0")
+				require.Equal(t, c.holds, !isListed)
+			})
+		})
+	}
 }

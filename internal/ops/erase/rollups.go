@@ -32,12 +32,8 @@ func (c *clearing) run(ctx context.Context, v *control.Snapshot) (isClear bool, 
 	for _, container := range slices.Sorted(slices.Values(v.ContainersOf(c.order.Tenant, days))) {
 		_, span, _ := sharding.ParseContainer(container)
 		part := telemetry.Range{From: max(days.From, span.Range().From), To: min(days.To, span.Range().To)}
-		var devices []string
-		if c.order.Device != "" {
-			devices = []string{c.order.Device}
-		}
 		shards := map[string]bool{} // a shard's days are looked at together
-		for _, visit := range c.tenant.Placement.Visits(devices, part) {
+		for _, visit := range c.tenant.Placement.VisitsOf(c.order.Device, part) {
 			if visit.Container != container || shards[visit.TenantShard] {
 				continue
 			}

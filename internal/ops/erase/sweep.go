@@ -134,17 +134,13 @@ func (s *sweep) pay(ctx context.Context, rus float64) error {
 
 // container sweeps a part of a container: day by day for a whole tenant, which may have many devices.
 func (s *sweep) container(ctx context.Context, container string, part telemetry.Range) error {
-	var devices []string
 	step := part
-	if s.order.Device != "" {
-		devices = []string{s.order.Device}
-	}
 	for from := part.From; from < part.To; from = step.To {
 		step = telemetry.Range{From: from, To: part.To}
-		if devices == nil {
+		if s.order.Device == "" {
 			step.To = min(part.To, telemetry.DayOf(from).End())
 		}
-		visits := s.tenant.Placement.Visits(devices, step)
+		visits := s.tenant.Placement.VisitsOf(s.order.Device, step)
 		isElsewhere := func(v sharding.Visit) bool { return v.Container != container }
 		if err := s.part(ctx, slices.DeleteFunc(visits, isElsewhere)); err != nil {
 			return err

@@ -115,8 +115,8 @@ func (s *Sweeper) Round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// void makes orders void that are not acknowledged in time: workers wait for them (rule E-R5). It returns a snapshot,
-// nil where nothing can be decided.
+// void ends orders that are not acknowledged in time: workers wait for them (rule E-R5). It returns a snapshot, nil
+// where nothing can be decided.
 func (s *Sweeper) void(ctx context.Context) (*control.Snapshot, error) {
 	s.voided = s.cfg.Now()
 	v, err := s.cfg.Snapshot(ctx)
@@ -128,7 +128,7 @@ func (s *Sweeper) void(ctx context.Context) (*control.Snapshot, error) {
 	}
 	for _, o := range v.AllErasures() {
 		if !o.IsAcknowledged() && s.cfg.Now().Sub(o.At) > voidAfter {
-			_, failed := s.cfg.Orders.Void(ctx, o.ID)
+			_, failed := s.cfg.Orders.Void(ctx, s.cfg.Catalog, o)
 			err = errors.Join(err, failed)
 		}
 	}
@@ -203,7 +203,7 @@ func (s *Sweeper) clearPlaces(ctx context.Context, v *control.Snapshot, o *erasu
 	}
 	if o.IsWhole() && s.cfg.Purge != nil {
 		if state.next.IsZero() { // an earlier release may have named devices alone
-			if err = Forget(ctx, s.cfg.Catalog, o); err != nil {
+			if err = erasure.Forget(ctx, s.cfg.Catalog, o); err != nil {
 				return err
 			}
 		}

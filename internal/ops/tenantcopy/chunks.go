@@ -16,6 +16,7 @@ import (
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 
 	"golang.org/x/sync/errgroup"
@@ -150,12 +151,9 @@ func (c *Copier) read(ctx context.Context, p part) (both sides, err error) {
 	if both.facts, err = c.look(ctx, false); err != nil {
 		return both, err
 	}
-	var device []string
-	if p.device != "" {
-		device = []string{p.device}
-	}
+	in := func(t tenant.Tenant) places { return places{t.Placement.VisitsOf(p.device, p.Range), 0} }
 	isNew := false // a stream has begun just now
-	_, err = c.scan(ctx, true, places{both.source.Placement.Visits(device, p.Range), 0}, func(e *entry, _ []byte) error {
+	_, err = c.scan(ctx, true, in(both.source), func(e *entry, _ []byte) error {
 		both.from[nameOf(e, e.ID.Stream)] = e
 		_, known := c.streamAt(e.ID.Stream)
 		isNew = isNew || !known
@@ -169,7 +167,7 @@ func (c *Copier) read(ctx context.Context, p part) (both sides, err error) {
 			return both, err
 		}
 	}
-	_, err = c.scan(ctx, false, places{both.target.Placement.Visits(device, p.Range), 0}, func(e *entry, _ []byte) error {
+	_, err = c.scan(ctx, false, in(both.target), func(e *entry, _ []byte) error {
 		if of, isCopied := c.streamOf(e.ID.Stream); isCopied {
 			both.to[nameOf(e, of)] = e
 		}
@@ -251,7 +249,7 @@ func (c *Copier) put(ctx context.Context, r telemetry.Range, to entries, wrong m
 	group.SetLimit(inFlight)
 	for _, device := range slices.Sorted(maps.Keys(wrong)) {
 		group.Go(func() error {
-			return c.putDevice(ctx, v.source.Placement.Visits([]string{device}, r), to, wrong[device])
+			return c.putDevice(ctx, v.source.Placement.VisitsOf(device, r), to, wrong[device])
 		})
 	}
 	return group.Wait()

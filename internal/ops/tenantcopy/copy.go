@@ -32,15 +32,13 @@ type Side struct {
 	Now       func() time.Time // clock of the side's account; Config.Now
 }
 
-// Config is what a copy needs. From, To, Tenant and Days have no default, nor has Forget.
+// Config is what a copy needs. From, To, Tenant and Days have no default.
 type Config struct {
 	From, To Side
 	Tenant   string
 	Device   string // empty: all
 	// Days bound event times, from midnight to midnight.
 	Days telemetry.Range
-	// Forget has a catalog forget what an order about all days erases.
-	Forget func(ctx context.Context, pages store.Catalog, o *erasure.Order) error
 
 	// Settle is longer than replicas of the source lag, and its service's clocks differ.
 	Settle   time.Duration    `default:"5m"`

@@ -119,7 +119,7 @@ func (p *pair) side(w *querytest.World) tenantcopy.Side {
 // config is that of a copy which gives up at the first failure.
 func (p *pair) config() tenantcopy.Config {
 	return tenantcopy.Config{From: p.side(p.from), To: p.side(p.to), Tenant: "acme", Days: all, Attempts: 1,
-		Now: p.now, Forget: erase.Forget}
+		Now: p.now}
 }
 
 func (p *pair) copy(cfg tenantcopy.Config) tenantcopy.Result {
@@ -177,7 +177,7 @@ func (p *pair) order(w *querytest.World, o erasure.Order, through int64) *erasur
 func (p *pair) sweep(w *querytest.World) {
 	s := p.side(w)
 	require.NoError(p.t, erase.NewSweeper(erase.Config{Chunks: w.Store, Rollups: w.Rollups, Orders: s.Orders,
-		Snapshot: s.Directory.Refresh, By: "test", RUs: 1e9, Now: p.now}).Round(
+		Catalog: w.Catalog, Snapshot: s.Directory.Refresh, By: "test", RUs: 1e9, Now: p.now}).Round(
 		context.Background()))
 }
 
@@ -619,7 +619,7 @@ func TestCopiedTimesAfterAnOrder(t *testing.T) {
 			}
 			isGiven = true
 			o := p.order(p.from, erasure.Order{Device: "m1", To: erasure.EveryDay}, 100)
-			require.NoError(t, erase.Forget(t.Context(), p.from.Catalog, o))
+			require.NoError(t, erasure.Forget(t.Context(), p.from.Catalog, o))
 			id, doc, err := catalog.Encode(catalog.Page{Updated: o.ForgottenUntil().UnixMilli() + 1, Entries: []catalog.Entry{
 				{Device: "m1", First: noon.UnixMilli(), Last: noon.UnixMilli()}}})
 			require.NoError(t, err)
@@ -664,18 +664,20 @@ func TestSlowCatalogUnderACopiedOrder(t *testing.T) {
 		p := newPair(t)
 		given, forgets := p.order(p.from, erasure.Order{To: erasure.EveryDay}, 100), 0
 		p.wait(time.Hour)
-		cfg := p.config()
-		cfg.Forget = func(ctx context.Context, pages store.Catalog, o *erasure.Order) error {
-			if forgets++; forgets < 4 {
+		p.to.Catalog.Fault = func(op, _, _ string) *storetest.Fault {
+			if op == storetest.OpCreate && forgets == 0 {
+				forgets++
 				p.sweep(p.to)
 			}
-			return erase.Forget(ctx, pages, o)
+			return nil
 		}
-		p.copy(cfg)
+		p.copy(p.config())
 		v, err := p.side(p.to).Directory.Refresh(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, given.ID, v.Erasures("acme")[0].ID)
 		require.Equal(t, 1, forgets)
+		require.Len(t, v.Erasures("acme"), 1)
+		require.Equal(t, given.ID, v.Erasures("acme")[0].ID)
+		require.True(t, v.Erasures("acme")[0].IsAcknowledged())
 	})
 }
 

@@ -88,7 +88,7 @@ func TestCopyWaitsForAnAnnouncedOrder(t *testing.T) {
 		before := asked.Load()
 		time.Sleep(time.Hour)
 		require.Equal(t, before, asked.Load())
-		isVoid, err := orders.Void(t.Context(), o.ID)
+		isVoid, err := orders.Void(t.Context(), p.to.Catalog, o)
 		require.NoError(t, err)
 		require.True(t, isVoid)
 		p.requireEqual(<-ended)

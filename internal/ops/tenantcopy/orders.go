@@ -85,32 +85,24 @@ func (c *Copier) sendOrders(ctx context.Context, v *facts) error {
 	if c.cfg.DryRun {
 		return nil
 	}
-	sent := false
-	for _, o := range v.from.Erasures(c.cfg.Tenant) {
-		if !o.IsAcknowledged() || isStored(v.to, o) {
-			continue
-		}
+	isThere := func(o *erasure.Order) bool { return !o.IsAcknowledged() || isStored(v.to, o) }
+	lacking := slices.DeleteFunc(slices.Clone(v.from.Erasures(c.cfg.Tenant)), isThere)
+	for _, o := range lacking {
 		if err := c.sendOrder(ctx, o); err != nil {
 			return err
 		}
-		sent = true
 	}
-	if !sent {
-		return nil
-	}
-	for pauses := (retry.Policy{First: 50 * time.Millisecond, Max: time.Second}).Begin(); ; {
-		var err error
-		if v.to, err = c.cfg.To.Directory.Refresh(ctx); err != nil {
-			return err
+	pauses := (retry.Policy{First: 50 * time.Millisecond, Max: time.Second}).Begin()
+	for ; len(lacking) > 0; lacking = slices.DeleteFunc(lacking, isThere) {
+		err := pauses.Wait(ctx)
+		if err == nil {
+			v.to, err = c.cfg.To.Directory.Refresh(ctx)
 		}
-		isLacking := func(o *erasure.Order) bool { return o.IsAcknowledged() && !isStored(v.to, o) }
-		if !slices.ContainsFunc(v.from.Erasures(c.cfg.Tenant), isLacking) {
-			return nil
-		}
-		if err := pauses.Wait(ctx); err != nil {
+		if err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 func isStored(to *control.Snapshot, of *erasure.Order) bool {
@@ -130,18 +122,13 @@ const copySuffix = ".again"
 func (c *Copier) sendOrder(ctx context.Context, o *erasure.Order) error {
 	to := *o
 	to.Account = c.namedBy()
-	if to.IsWhole() { // that takes a while: an order that is so old is made void at once
-		if err := c.cfg.Forget(ctx, c.cfg.To.Catalog, &to); err != nil {
-			return err
-		}
-	}
 	for n := 1; ; n++ {
 		if err := c.cfg.To.Orders.Restore(ctx, &to); err != nil {
 			return err
 		}
 		positions, err := c.positions(ctx, o)
 		if err == nil {
-			err = c.cfg.To.Orders.Acknowledge(ctx, to.ID, positions)
+			err = c.cfg.To.Orders.Settle(ctx, c.cfg.To.Catalog, to.Acknowledged(positions))
 		}
 		if !errors.Is(err, erasure.ErrVoid) {
 			return err

@@ -141,12 +141,8 @@ func (c *Copier) isLate(ctx context.Context, v facts, began time.Time) (isLate b
 
 // visits returns all places of the source's chunks.
 func (c *Copier) visits(v facts) (out []sharding.Visit) {
-	var device []string
-	if c.cfg.Device != "" {
-		device = []string{c.cfg.Device}
-	}
 	for _, span := range c.spans(v) {
-		out = append(out, v.source.Placement.Visits(device, span)...)
+		out = append(out, v.source.Placement.VisitsOf(c.cfg.Device, span)...)
 	}
 	return out
 }
