@@ -206,15 +206,14 @@ func (b *Bin) Shelvable() int { return b.old().bytes - len(b.Blocks())*blockByte
 func (b *Bin) ReadingsThrough(offset int64) (n int, err error) {
 	for i := range b.Blocks() {
 		x := &b.Blocks()[i]
-		if x.Through <= offset {
-			n += x.Rows
-			continue
+		if x.First > offset {
+			return n, nil
 		}
-		if x.First <= offset {
+		if x.Through > offset {
 			run, err := x.run([]string{}, new(opener))
 			return n + sort.Search(len(run.Offsets), func(k int) bool { return run.Offsets[k] > offset }), err
 		}
-		return n, nil
+		n += x.Rows
 	}
 	return n + b.open.RowsThrough(offset), nil
 }
@@ -262,13 +261,8 @@ func (b *Bin) SplitAt(n int, s *Schemas) (head, rest Bin, err error) {
 	if left <= 0 && len(b.Blocks()) > 0 || len(b.open.rows) == 0 {
 		return b.cutBlocks(len(b.Blocks()))
 	}
-	return b.cutOpen(left)
-}
-
-// cutOpen cuts behind the first n open rows, between records.
-func (b *Bin) cutOpen(n int) (head, rest Bin, err error) {
 	head = BinOf(b.open.names, b.Blocks())
-	head.open, rest.open = b.open.SplitAt(n)
+	head.open, rest.open = b.open.SplitAt(left)
 	return head, rest, nil
 }
 
@@ -302,14 +296,10 @@ func (b *Bin) cutInside(i, n int, s *Schemas) (head, rest Bin, err error) {
 	}
 	rows := NewRows(b.open.names)
 	rows.AppendRun(&run)
-	h, r := rows.SplitAt(n)
 	head, rest = BinOf(b.open.names, b.Blocks()[:i]), NewBin(b.open.names)
-	head.open = h
-	if len(r.rows) > 0 {
-		rest.open = r
-		if !rest.Seal(s) {
-			return Bin{}, Bin{}, errTooLarge
-		}
+	head.open, rest.open = rows.SplitAt(n)
+	if len(rest.open.rows) > 0 && !rest.Seal(s) {
+		return Bin{}, Bin{}, errTooLarge
 	}
 	rest.add(b.Blocks()[i+1:]...)
 	rest.open = b.open
@@ -418,13 +408,13 @@ func (b *Bin) Frame(s Selection) (chunk.Frame, error) {
 		}
 	}
 	if n := len(open.rows); n > from {
-		runs.add(open.Run(from, n, s.Metrics))
+		runs.runs = append(runs.runs, open.Run(from, n, s.Metrics))
 	}
 	return runs.frame(s), nil
 }
 
 // SelectBlocks returns blocks that hold the selected readings, and others of the same blocks outside of the span, with
-// the columns of the metrics. FrameOfBlocks makes the frame of them. The result is nil where no block is whole.
+// the columns of the metrics. Framer makes the frame of them. The result is nil where no block is whole.
 func (b *Bin) SelectBlocks(s Selection) ([]chunk.Blocks, error) {
 	asked, left := s.blocks(b)
 	if !slices.ContainsFunc(asked, s.whole) {
@@ -539,8 +529,12 @@ func (t *blockCollector) add(from int) {
 	}
 }
 
-// FrameOfBlocks returns the readings of blocks that follow each other, with an instant in span, as columns (FrameOf).
-func FrameOfBlocks(blocks []chunk.Blocks, span telemetry.Range) (chunk.Frame, error) {
+// Framer makes frames of blocks, of one device after another. Frames that follow each other share equal instants. The
+// zero Framer is ready for use.
+type Framer struct{ last, scratch []int64 }
+
+// Frame returns the readings of blocks that follow each other, with an instant in span, as columns (FrameOf).
+func (f *Framer) Frame(blocks []chunk.Blocks, span telemetry.Range) (chunk.Frame, error) {
 	left := 0
 	for i := range blocks {
 		left += blocks[i].Readings()
@@ -548,12 +542,19 @@ func FrameOfBlocks(blocks []chunk.Blocks, span telemetry.Range) (chunk.Frame, er
 	if left > chunk.MaxValues { // more readings no bin has
 		return chunk.Frame{}, fmt.Errorf("blocks of more than %d readings", chunk.MaxValues)
 	}
-	runs := runCollector{skipOffsets: true}
+	runs := runCollector{skipOffsets: true, scratch: f.scratch[:0]}
 	for i := range blocks {
 		if err := runs.decode(blocks[i].Schema, left, blocks[i].Rows...); err != nil {
 			return chunk.Frame{}, err
 		}
 		left -= blocks[i].Readings()
 	}
-	return runs.frame(Selection{Span: span}), nil
+	out := runs.frame(Selection{Span: span})
+	if len(out.Groups) == 1 { // otherwise none has instants of runs
+		if g := &out.Groups[0]; !slices.Equal(g.Times, f.last) {
+			f.last = slices.Clone(g.Times)
+		}
+		f.scratch, out.Groups[0].Times = out.Groups[0].Times, f.last
+	}
+	return out, nil
 }

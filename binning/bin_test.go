@@ -86,7 +86,9 @@ func TestBinAgreesWithRows(t *testing.T) {
 	const seed = 77
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := binning.NewSchemas()
-	told := 0
+	told, shared := 0, 0
+	var framer binning.Framer
+	var wanted, shown chunk.Frame // the last ones
 	for round := range 300 {
 		rows := takenOf(r, 1+r.IntN(200), round%2 == 0)
 		bin := binOf(r, s, rows)
@@ -138,12 +140,22 @@ func TestBinAgreesWithRows(t *testing.T) {
 		require.NoError(t, err)
 		if blocks != nil {
 			told++
-			got, err := binning.FrameOfBlocks(blocks, span)
+			got, err := framer.Frame(blocks, span)
 			require.NoError(t, err)
 			require.Equal(t, frame, got, "seed %d, round %d", seed, round)
+			require.Equal(t, wanted, shown, "a frame stays as it is")
+			again, err := framer.Frame(blocks, span)
+			require.NoError(t, err)
+			require.Equal(t, frame, again, "seed %d, round %d", seed, round)
+			if len(got.Groups) == 1 {
+				shared++
+				require.Same(t, &got.Groups[0].Times[0], &again.Groups[0].Times[0], "equal instants are shared")
+			}
+			wanted, shown = frame, again
 		}
 	}
 	require.Greater(t, told, 100)
+	require.Greater(t, shared, 40)
 }
 
 // The report of a bin is bounded, whatever the bin holds.
@@ -155,10 +167,10 @@ func TestBlockRefusesTooManyReadings(t *testing.T) {
 	rows, err := chunk.AppendRows(nil, &run)
 	require.NoError(t, err)
 	blocks := []chunk.Blocks{{Schema: schema, Rows: slices.Repeat([][]byte{rows}, 9)}}
-	_, err = binning.FrameOfBlocks(blocks, binning.All)
+	_, err = new(binning.Framer).Frame(blocks, binning.All)
 	require.ErrorContains(t, err, "blocks of more than 1048576 readings")
 	blocks[0].Rows = blocks[0].Rows[:8]
-	_, err = binning.FrameOfBlocks(blocks, binning.All)
+	_, err = new(binning.Framer).Frame(blocks, binning.All)
 	require.NoError(t, err)
 }
 
@@ -197,7 +209,7 @@ func TestJoinedBlocks(t *testing.T) {
 	blocks, err := bin.SelectBlocks(binning.Selection{Above: -1, Below: 61, Span: binning.All})
 	require.NoError(t, err)
 	require.Len(t, blocks[0].Rows, 6, "a head shows them as they were")
-	shown, err := binning.FrameOfBlocks(blocks, binning.All)
+	shown, err := new(binning.Framer).Frame(blocks, binning.All)
 	require.NoError(t, err)
 	require.Equal(t, whole, shown)
 	late := telemetry.Range{From: 25, To: 45}
@@ -206,7 +218,7 @@ func TestJoinedBlocks(t *testing.T) {
 	require.Len(t, blocks[0].Rows, 3, "what lies before is left out")
 	whole, err = bin.Frame(binning.Selection{Above: -1, Below: 61, Span: late})
 	require.NoError(t, err)
-	shown, err = binning.FrameOfBlocks(blocks, late)
+	shown, err = new(binning.Framer).Frame(blocks, late)
 	require.NoError(t, err)
 	require.Equal(t, whole, shown)
 	want = append(want, rowsTaken(&open)...)

@@ -175,8 +175,10 @@ func (r *Rows) AppendRun(run *chunk.Run) {
 type runCollector struct {
 	metrics     []string
 	skipOffsets bool
-	runs        []chunk.Run
-	// of is the schema of the last run; nil: no block made that run.
+	// scratch is memory for instants of the first run.
+	scratch []int64
+	runs    []chunk.Run
+	// of is the schema of the last run.
 	of *chunk.Schema
 	// part selects the metrics in blocks of that schema.
 	part chunk.Part
@@ -188,13 +190,9 @@ func (c *runCollector) decode(schema *chunk.Schema, left int, blocks ...[]byte) 
 	if c.of != schema {
 		c.of, c.part = schema, schema.Part(c.metrics)
 		c.part.SkipOffsets = c.skipOffsets
-		c.runs = append(c.runs, chunk.Run{})
+		c.runs, c.scratch = append(c.runs, chunk.Run{Times: c.scratch}), nil
 	}
 	return c.part.AppendTo(&c.runs[len(c.runs)-1], left, blocks...)
-}
-
-func (c *runCollector) add(run chunk.Run) {
-	c.of, c.runs = nil, append(c.runs, run)
 }
 
 // frame returns the selected readings of the runs as columns (FrameOf).

@@ -130,6 +130,9 @@ func (p *Part) AppendTo(r *Run, room int, blocks ...[]byte) error {
 			}
 		}
 	}
+	if err := r.checkRows(from); err != nil {
+		return corrupt("%v", err)
+	}
 	return nil
 }
 
@@ -156,9 +159,6 @@ func (p *Part) appendRows(r *Run, d *decoder, room int) error {
 	}
 	if err != nil {
 		return err
-	}
-	if err := r.checkRows(from); err != nil {
-		return corrupt("%v", err)
 	}
 	if r.Columns == nil {
 		r.Columns = p.newColumns()

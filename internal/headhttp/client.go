@@ -364,6 +364,7 @@ type rowStream struct {
 	pending *store.HeadRows
 	of      int // partition of pending
 	schemas *binning.Schemas
+	framer  binning.Framer
 	over    bool // the stream has ended well
 	err     error
 }
@@ -404,8 +405,7 @@ func (s *rowStream) read() {
 	case err != nil:
 		s.err = unexpectedEOF(s.in.explain(err))
 	case k == rowsKind, k == binKind, k == blocksKind:
-		var of int
-		var r store.HeadRows
+		of, r := 0, store.HeadRows{}
 		switch k {
 		case rowsKind:
 			of = m.rows(of, &r)
@@ -415,7 +415,7 @@ func (s *rowStream) read() {
 			of = m.blocks(of, &r, s.schemas)
 		}
 		if s.err = m.end(); s.err == nil && r.Blocks != nil {
-			r.Frame, s.err = binning.FrameOfBlocks(r.Blocks, s.span)
+			r.Frame, s.err = s.framer.Frame(r.Blocks, s.span)
 			r.Blocks = nil
 		}
 		if s.err == nil && (of < s.of || of >= s.partitions) {

@@ -117,7 +117,7 @@ type HeadRows struct {
 	Source Source
 	Frame  chunk.Frame // rows in the request's range only; the receiver must not change it
 	// Blocks, where they were asked for, may stand for Frame: the readings with an instant in the request's range are it
-	// (binning.FrameOfBlocks), others may be among them.
+	// (binning.Framer), others may be among them.
 	Blocks []chunk.Blocks
 
 	// Of bins that were asked for: day and first record, and that Frame has only the rows above this offset, negative for
