@@ -152,10 +152,10 @@ func (g *Grouped) standsFor(p *piece.Piece) bool {
 		!g.ask.Buckets.holds(g.ask.Buckets.of(p.From, 0), p.To) {
 		return false
 	}
-	wanted := newNameSet(g.cfg.Metrics)
+	wanted := chunk.Wanted(g.cfg.Metrics)
 	var before chunk.ColumnInfo
 	for i, c := range p.Chunk.Columns() {
-		if !wanted.has(c.Metric) {
+		if !wanted(c.Metric) {
 			continue
 		}
 		if c.Stats.Count > 0 && c.Kind != telemetry.Text && c.Stats.Sum.Kind() == 0 {
@@ -183,10 +183,10 @@ type seriesOf struct{ labels, metric string }
 
 func (d *deviceGroups) takeWhole(p *piece.Piece) error {
 	defer p.Release()
-	wanted := newNameSet(d.cfg.Metrics)
+	wanted := chunk.Wanted(d.cfg.Metrics)
 	at := d.ask.Buckets.of(p.From, 0)
 	for _, c := range p.Chunk.Columns() {
-		if !wanted.has(c.Metric) || c.Stats.Count == 0 {
+		if !wanted(c.Metric) || c.Stats.Count == 0 {
 			continue
 		}
 		f, err := d.follow(c.Labels, c.Metric)

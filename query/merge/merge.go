@@ -121,7 +121,7 @@ func (m *Rows) newCursor(p *piece.Piece, g *chunk.Group, place int) *cursor {
 	}
 	for i := range g.Columns {
 		col := &g.Columns[i]
-		if !m.wanted.has(col.Metric) {
+		if !m.wanted(col.Metric) {
 			continue
 		}
 		next := rank(col.Present, c.row)
@@ -191,19 +191,3 @@ func (c *cursor) appendCells(out []cell) []cell {
 	}
 	return out
 }
-
-// nameSet is the wanted names, nil for all.
-type nameSet map[string]bool
-
-func newNameSet(names []string) nameSet {
-	if names == nil {
-		return nil
-	}
-	s := make(nameSet, len(names))
-	for _, name := range names {
-		s[name] = true
-	}
-	return s
-}
-
-func (s nameSet) has(name string) bool { return s == nil || s[name] }

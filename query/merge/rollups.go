@@ -85,7 +85,7 @@ func (s *Series) take(rows []labelledRow) ([]labelledRow, error) {
 	p := s.parts[0]
 	device := p.device()
 	hours := p.Counts(device)
-	skipped := hours == 0 || p.of.Raw[device] || !s.wanted.has(device)
+	skipped := hours == 0 || p.of.Raw[device] || !s.wanted(device)
 	if !skipped && p.tables == nil {
 		if err := s.decode(p); err != nil {
 			return rows, err

@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"strings"
 
+	"binnacle/binning/chunk"
 	"binnacle/ingest/queue"
 	"binnacle/internal/telemetry"
 	"binnacle/query/read/piece"
@@ -23,7 +24,7 @@ type Row struct {
 type Rows struct {
 	RowsConfig
 	emit   func(Row) error
-	wanted nameSet
+	wanted func(string) bool
 
 	waiting queue.Heap[*pendingPiece] // by where their rows may begin
 	open    cursorHeap                // cursors by their row
@@ -45,7 +46,7 @@ type RowsConfig struct {
 
 // NewRows makes rows and calls emit with each. An error of emit is returned as it is.
 func NewRows(cfg RowsConfig, emit func(Row) error) *Rows {
-	return &Rows{RowsConfig: cfg, emit: emit, wanted: newNameSet(cfg.Metrics), waiting: queue.NewHeap(
+	return &Rows{RowsConfig: cfg, emit: emit, wanted: chunk.Wanted(cfg.Metrics), waiting: queue.NewHeap(
 		func(p *pendingPiece) *int32 { return &p.place }, func(p *pendingPiece) int64 { return p.pos })}
 }
 

@@ -50,13 +50,13 @@ func (s *Stretch) Value(i int) telemetry.Value {
 type Series struct {
 	collected
 	cfg    Config
-	wanted nameSet // devices
+	wanted func(string) bool // devices
 	parts  partHeap
 }
 
 // NewSeries collects pieces, encoded, and rollups until Each is called. Devices are those asked for, nil for all.
 func NewSeries(cfg Config, devices []string) *Series {
-	return &Series{cfg: cfg, wanted: newNameSet(devices)}
+	return &Series{cfg: cfg, wanted: chunk.Wanted(devices)}
 }
 
 // Begin leaves out what is before an instant. It is called before Each.
@@ -103,6 +103,7 @@ func (s *Series) Each(yield func(Curve) error) error {
 type strand struct {
 	source store.Source
 	group  int // index in its piece; the lowest wins
+	labels telemetry.Labels
 	Stretch
 }
 
@@ -112,8 +113,7 @@ func (c *Config) curves(device string, pieces []*piece.Piece) (out []Curve, byte
 		return nil, 0, nil
 	}
 	strands := make(map[seriesOf][]strand)
-	sets := make(map[string]telemetry.Labels)
-	wanted := newNameSet(c.Metrics)
+	wanted := chunk.Wanted(c.Metrics)
 	var key []byte
 	for _, p := range pieces {
 		if p.To < c.Range.From {
@@ -135,23 +135,22 @@ func (c *Config) curves(device string, pieces []*piece.Piece) (out []Curve, byte
 			g := &f.Groups[i]
 			key = g.Labels.AppendKey(key[:0])
 			labels := string(key)
-			sets[labels] = g.Labels
 			for j := range g.Columns {
 				col := &g.Columns[j]
-				if !wanted.has(col.Metric) {
+				if !wanted(col.Metric) {
 					continue
 				}
 				for _, r := range without(c.Range, p.Except) {
 					if s := stretchOf(g.Times, col, r); len(s.Times) > 0 {
 						of := seriesOf{labels, col.Metric}
-						strands[of] = append(strands[of], strand{source, i, s})
+						strands[of] = append(strands[of], strand{source, i, g.Labels, s})
 					}
 				}
 			}
 		}
 	}
 	for of, s := range strands {
-		out = append(out, Curve{Device: device, Labels: sets[of.labels], Metric: of.metric, Stretches: joined(s)})
+		out = append(out, Curve{Device: device, Labels: s[0].labels, Metric: of.metric, Stretches: joined(s)})
 	}
 	slices.SortFunc(out, Curve.compare)
 	return out, bytes, nil

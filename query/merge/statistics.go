@@ -96,9 +96,9 @@ func (s *Statistics) bucket(time int64) int64 {
 
 func (s *Statistics) take(p *piece.Piece) error {
 	defer p.Release()
-	wanted := newNameSet(s.cfg.Metrics)
+	wanted := chunk.Wanted(s.cfg.Metrics)
 	for _, c := range p.Chunk.Columns() {
-		if !wanted.has(c.Metric) {
+		if !wanted(c.Metric) {
 			continue
 		}
 		if err := s.add(c.Labels, sumOf{metric: c.Metric, kind: c.Kind, start: s.bucket(p.From)}, c.Stats); err != nil {
@@ -277,7 +277,7 @@ type candidate struct {
 func (l *Latest) device(pieces []*piece.Piece) ([]*candidate, error) {
 	slices.SortStableFunc(pieces, func(a, b *piece.Piece) int { return cmp.Compare(b.To, a.To) })
 	found := make(map[seriesOf]*candidate)
-	wanted := newNameSet(l.cfg.Metrics)
+	wanted := chunk.Wanted(l.cfg.Metrics)
 	for _, p := range pieces {
 		if l.olderThan(p, found, wanted) {
 			p.Release()
@@ -295,12 +295,12 @@ func (l *Latest) device(pieces []*piece.Piece) ([]*candidate, error) {
 }
 
 // olderThan reports whether all that a chunk may have was found already at a later instant.
-func (l *Latest) olderThan(p *piece.Piece, found map[seriesOf]*candidate, wanted nameSet) bool {
+func (l *Latest) olderThan(p *piece.Piece, found map[seriesOf]*candidate, wanted func(string) bool) bool {
 	if p.Chunk == nil {
 		return false
 	}
 	for _, c := range p.Chunk.Columns() {
-		if !wanted.has(c.Metric) {
+		if !wanted(c.Metric) {
 			continue
 		}
 		if x := found[seriesOf{string(c.Labels.NonEmpty().AppendKey(nil)), c.Metric}]; x == nil || x.Time <= p.To {
@@ -310,7 +310,7 @@ func (l *Latest) olderThan(p *piece.Piece, found map[seriesOf]*candidate, wanted
 	return true
 }
 
-func (l *Latest) take(p *piece.Piece, found map[seriesOf]*candidate, wanted nameSet) error {
+func (l *Latest) take(p *piece.Piece, found map[seriesOf]*candidate, wanted func(string) bool) error {
 	source := p.Source
 	f, bytes, err := l.cfg.newest(p)
 	if err != nil {
@@ -323,7 +323,7 @@ func (l *Latest) take(p *piece.Piece, found map[seriesOf]*candidate, wanted name
 		key = g.Labels.AppendKey(key[:0])
 		for j := range g.Columns {
 			col := &g.Columns[j]
-			if !wanted.has(col.Metric) {
+			if !wanted(col.Metric) {
 				continue
 			}
 			s := stretchOf(g.Times, col, l.cfg.Range)

@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_430
+	mostLines = 130_411
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_921
+	mostProductLines = 103_902
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )
