@@ -1,6 +1,7 @@
 package binning
 
 import (
+	"cmp"
 	"math"
 	"sort"
 	"time"
@@ -38,18 +39,14 @@ const (
 // overhead returns the expected size of a document with that many columns and no values.
 func (s Sizer) overhead(columns int) float64 {
 	per := float64(s.perColumn)
-	if per == 0 {
-		per = firstPerColumn
-	}
+	per = cmp.Or(per, firstPerColumn)
 	return documentBytes + per*float64(columns)
 }
 
 // Estimate returns the expected size of a document with that many values and columns.
 func (s Sizer) Estimate(values, columns int) float64 {
 	per := float64(s.perValue)
-	if per == 0 {
-		per = firstPerValue
-	}
+	per = cmp.Or(per, firstPerValue)
 	return s.overhead(columns) + per*float64(values)
 }
 

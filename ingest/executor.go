@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -79,7 +80,7 @@ func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
 		pauses:   pausesFrom(cfg.RetryBackoff), register: cfg.Register, now: cfg.Now, metrics: m, log: cfg.Logger,
 		labels: labelCache{tenants: map[string]*cachedLabels{}},
 		devices: catalogcache.New(catalogcache.Config{
-			Catalog: stores.Catalog, Own: true, Bytes: cfg.CatalogBytes, Now: cfg.Now}),
+			Catalog: stores.Catalog, Of: new(string), Bytes: cfg.CatalogBytes, Now: cfg.Now}),
 	}
 }
 
@@ -482,11 +483,7 @@ const labelsKept = 10 * time.Minute
 func (l *labelCache) of(tenant string, known *catalogcache.Copy, now time.Time) *catalog.LabelValues {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for name, x := range l.tenants {
-		if now.Sub(x.used) > labelsKept {
-			delete(l.tenants, name)
-		}
-	}
+	maps.DeleteFunc(l.tenants, func(_ string, x *cachedLabels) bool { return now.Sub(x.used) > labelsKept })
 	version, x := known.Version(), l.tenants[tenant]
 	if x == nil || x.version != version {
 		x = &cachedLabels{version: version}

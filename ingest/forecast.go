@@ -133,15 +133,8 @@ func (e *expectation) observe(now time.Time, held []*partition, a arrived) {
 }
 
 func sameParts(a, b []*partition) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for _, p := range a {
-		if !slices.Contains(b, p) {
-			return false
-		}
-	}
-	return true
+	isLost := func(p *partition) bool { return !slices.Contains(b, p) }
+	return len(a) == len(b) && !slices.ContainsFunc(a, isLost)
 }
 
 // shape returns how a tenant's readings are spread over the day, by the last day; even until a day has been seen.

@@ -152,8 +152,7 @@ func (in *Ingester) stopping() bool { return in.running.Err() != nil }
 
 // awaitSources waits until there is a snapshot and a topic.
 func (in *Ingester) awaitSources(ctx context.Context, look *topicWatcher) error {
-	err := in.executor.persist(ctx, "map", func() error { return in.refresh(ctx) })
-	if err != nil {
+	if err := in.executor.persist(ctx, "map", func() error { return in.refresh(ctx) }); err != nil {
 		return err
 	}
 	return in.executor.persist(ctx, "metadata", func() error { return look.await(ctx) })

@@ -3,6 +3,7 @@ package decode
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hamba/avro/v2"
 )
@@ -50,12 +51,7 @@ func (n *avroNode) holds(kind avro.Type, depth int) bool {
 	if n.kind != avro.Union && (n.kind != avro.Array || depth > 0) {
 		return false
 	}
-	for _, x := range n.nodes {
-		if x.holds(kind, depth+1) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.nodes, func(x *avroNode) bool { return x.holds(kind, depth+1) })
 }
 
 type avroCompiler struct{ known map[avro.Schema]*avroNode }

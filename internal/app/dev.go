@@ -173,9 +173,7 @@ func (d *dev) compose(ctx context.Context) error {
 		return err
 	}
 	in.Register, in.SpillDir = true, filepath.Join(d.cfg.DataDir, "spill")
-	if in.Past == 0 {
-		in.Past = -1 // the user of dev is the operator
-	}
+	in.Past = cmp.Or(in.Past, -1) // the user of dev is the operator
 	ingester, err := d.newIngest(ingestRole{cfg: in, writes: d.cfg.Writes, registry: d.cfg.Registry, account: a,
 		directory: asked, refusals: NewRefusals(d.Logger, "curl http://"+d.admin.addr()+"/api/v1/rejected")})
 	if err != nil {

@@ -235,10 +235,11 @@ func (x *Index) ForgottenUntil(device, account string) (until int64, ok bool) {
 		return 0, false
 	}
 	for _, digest := range []uint64{Digest(device), Digest("")} {
-		for _, of := range []string{"", account} {
+		for of, isLast := account, false; !isLast; of = of[:max(0, strings.LastIndexByte(of, '/'))] {
 			if at, isForgotten := x.forgotten[Forgotten{Device: digest, Account: of}]; isForgotten {
 				until, ok = max(until, at), true
 			}
+			isLast = of == ""
 		}
 	}
 	return until, ok

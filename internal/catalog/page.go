@@ -50,7 +50,7 @@ type Page struct {
 // the empty id means all devices.
 type Forgotten struct {
 	Device  uint64
-	Account string // only pages of this account are meant; empty: all
+	Account string // only pages of this account, and by way of it, are meant; empty: all
 	Until   int64  // ms
 }
 

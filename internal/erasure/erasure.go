@@ -32,7 +32,7 @@ type Order struct {
 	By       string // the person or process that asked for it
 	// At is when the order was announced.
 	At time.Time
-	// Account names the account from which the order was copied, with the tenant, empty for an order of this one.
+	// Account names the account from which the order was copied, with the tenant, empty for an order of this one (Via).
 	Account string
 
 	positions map[Partition]int64 // nil until it is acknowledged
@@ -140,9 +140,15 @@ func (e *Order) Acknowledged(positions []Position) *Order {
 	return &out
 }
 
+// Via returns how copies of an account name what they take from it, by its name there, which is empty for what is the
+// account's own. So it is a path, which begins with the account that was copied last.
+func Via(account, name string) string { return strings.TrimSuffix(account+"/"+name, "/") }
+
 // IsAbout reports whether the order is about what was copied from an account, or with an empty name about what this one
 // has of its own: an order that was copied is about nothing but what came from the same account.
-func (e *Order) IsAbout(account string) bool { return e.Account == "" || e.Account == account }
+func (e *Order) IsAbout(account string) bool {
+	return e.Account == "" || strings.HasPrefix(account+"/", e.Account+"/")
+}
 
 // IsWhole reports whether the order is about all days: nothing of its devices stays.
 func (e *Order) IsWhole() bool { return e.From == 0 && e.To == EveryDay }
@@ -218,10 +224,8 @@ func (list List) Find(id string) *Order {
 // Through returns the last offset of a partition that is erased of a device and day, -1 for none.
 func (list List) Through(device string, day telemetry.Day, at Partition) int64 {
 	through := int64(-1)
-	for _, e := range list {
-		if e.Matches(device, day) {
-			through = max(through, e.Through(at.Stream, at.Partition))
-		}
+	for _, e := range list.Of(device, day) {
+		through = max(through, e.Through(at.Stream, at.Partition))
 	}
 	return through
 }

@@ -229,7 +229,7 @@ func (e *eraser) survey(ctx context.Context, order erasure.Order) ([]erasure.Swe
 	if err != nil {
 		return nil, err
 	}
-	positions, err := e.giver().Positions(ctx)
+	positions, err := erase.Positions(ctx, stream.NewStreams(e.client.Documents()), e, e.cfg.Gone...)
 	if err != nil {
 		return nil, err
 	}

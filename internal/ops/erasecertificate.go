@@ -44,19 +44,24 @@ func (cfg *CertificateConfig) signKey() ([]byte, error) {
 }
 
 func (e *eraser) certify(ctx context.Context, o *erasure.Order, cfg *CertificateConfig, signKey []byte) error {
-	remains, err := remainsOf(ctx, e.client, e.cluster, o)
-	if err != nil {
-		return err
-	}
-	c, err := erase.NewCertificate(o, e.cfg.Account.Cosmos, remains)
-	if err != nil {
-		return err
-	}
-	file, err := c.Encode(signKey)
+	file, err := e.certificate(ctx, o, e.cfg.Account.Cosmos, signKey)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(cfg.Certificate, file, 0o644)
+}
+
+// certificate returns the file of an order's certificate.
+func (e *eraser) certificate(ctx context.Context, o *erasure.Order, account string, signKey []byte) ([]byte, error) {
+	remains, err := remainsOf(ctx, e.client, e.cluster, o)
+	if err != nil {
+		return nil, err
+	}
+	c, err := erase.NewCertificate(o, account, remains)
+	if err != nil {
+		return nil, err
+	}
+	return c.Encode(signKey)
 }
 
 // remainsOf returns the places that an order does not erase, with the times until which they keep what they have.

@@ -199,14 +199,7 @@ func (r tenantRequest) showCertificate() (int, any, error) {
 	if o.ClearedAt.IsZero() {
 		return 0, nil, fmt.Errorf("%w: its state is %s", erase.ErrNotCleared, lineOf(o).State)
 	}
-	remains, err := remainsOf(r.Context(), r.api.Client, r.api.Cluster, o)
-	if err != nil {
-		return 0, nil, err
-	}
-	c, err := erase.NewCertificate(o, r.api.Client.Endpoint(), remains)
-	if err != nil {
-		return 0, nil, err
-	}
-	file, err := c.Encode(nil)
+	e := &eraser{client: r.api.Client, cluster: r.api.Cluster}
+	file, err := e.certificate(r.Context(), o, e.client.Endpoint(), nil)
 	return http.StatusOK, json.RawMessage(file), err
 }

@@ -188,8 +188,7 @@ func (x *exporter) listDevices(ctx context.Context) error {
 
 func (x *exporter) annotations(ctx context.Context) error {
 	var body json.RawMessage
-	err := x.attempt(ctx, func() error { return x.json(ctx, "/api/v1/annotations", nil, &body) })
-	if err != nil {
+	if err := x.attempt(ctx, func() error { return x.json(ctx, "/api/v1/annotations", nil, &body) }); err != nil {
 		return err
 	}
 	f, err := x.write(annotationsFile, func(w io.Writer) (int64, error) {

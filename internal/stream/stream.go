@@ -163,6 +163,14 @@ const copiedFrom = "copied from "
 // IsCopied reports whether the stream was copied from another database: no log is read as it.
 func (s Stream) IsCopied() bool { return strings.HasPrefix(s.Cluster, copiedFrom) }
 
+// Account returns the account that the stream was copied from, if what was copied with it names that, empty otherwise.
+func (s Stream) Account() string {
+	if !s.Named {
+		return ""
+	}
+	return strings.TrimPrefix(s.Cluster, copiedFrom)
+}
+
 // CopiedStream returns the stream that one of another database is copied as: a number that nothing else uses (rule T1).
 // The streams of a database must be asked for in the order of their numbers.
 func (s *Streams) CopiedStream(ctx context.Context, account string, number uint32) (Stream, error) {

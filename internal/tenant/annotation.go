@@ -40,6 +40,8 @@ type Annotation struct {
 	Tags []string `json:"tags"`
 	By   string   `json:"by"`      // the name of the caller who made it
 	Made int64    `json:"created"` // ms since 1970 UTC
+	// Account names the account from which a copy of the tenant took it.
+	Account string `json:"-"`
 }
 
 // Last returns the last instant of an annotation, in ms since 1970 UTC.
@@ -80,8 +82,7 @@ type annotationBody struct {
 	Annotation Annotation `json:"annotation"`
 	TTL        int64      `json:"ttl"` // seconds until the store deletes it; -1: never
 	// Gone marks a removed annotation, of which only the id is kept for a while.
-	Gone bool `json:"gone,omitempty"`
-	// Account names the account from which a copy of the tenant took it.
+	Gone    bool   `json:"gone,omitempty"`
 	Account string `json:"account,omitempty"`
 }
 
@@ -152,7 +153,8 @@ func (s *Annotations) Merge(ctx context.Context, tenant, account string, others 
 	}
 	n, orders := len(all), s.erasures(tenant)
 	for _, other := range slices.Backward(others) {
-		a := stored{Annotation: other, account: account}
+		a := stored{Annotation: other}
+		a.Account = erasure.Via(account, other.Account)
 		isHere := slices.ContainsFunc(all, func(x stored) bool { return x.ID == a.ID })
 		if n >= MaxAnnotations || isHere || hides(orders, a) {
 			continue
@@ -198,16 +200,15 @@ func (s *Annotations) Left(ctx context.Context, o *erasure.Order) (left int, err
 // before the order, or up to a minute later, because clocks differ.
 func hides(list erasure.List, a stored) bool {
 	return slices.ContainsFunc(list, func(e *erasure.Order) bool {
-		return e.IsAcknowledged() && e.IsWhole() && e.Device == "" && e.IsAbout(a.account) &&
+		return e.IsAcknowledged() && e.IsWhole() && e.Device == "" && e.IsAbout(a.Account) &&
 			a.Made <= e.At.Add(time.Minute).UnixMilli()
 	})
 }
 
-// stored is an annotation with the ETag of its document, empty for one that is in control, and the account that it was
-// copied from.
+// stored is an annotation with the ETag of its document, empty for one that is in control.
 type stored struct {
 	Annotation
-	etag, account string
+	etag string
 }
 
 func (s *Annotations) all(ctx context.Context, tenant string) (out []stored, err error) {
@@ -226,7 +227,8 @@ func (s *Annotations) all(ctx context.Context, tenant string) (out []stored, err
 			return nil, fmt.Errorf("list annotations of %s: %w", tenant, err)
 		}
 		if known[d.ID] = true; !body.Gone {
-			out = append(out, stored{body.Annotation, d.ETag, body.Account})
+			body.Annotation.Account = body.Account
+			out = append(out, stored{body.Annotation, d.ETag})
 		}
 	}
 	for _, a := range old.all {
@@ -247,7 +249,7 @@ func documentOf(tenant string, body annotationBody) store.Document {
 }
 
 func (s *Annotations) create(ctx context.Context, tenant string, a stored) error {
-	_, err := s.docs.Create(ctx, documentOf(tenant, annotationBody{Annotation: a.Annotation, TTL: -1, Account: a.account}))
+	_, err := s.docs.Create(ctx, documentOf(tenant, annotationBody{Annotation: a.Annotation, TTL: -1, Account: a.Account}))
 	// An id is a digest of its content.
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("store annotations of %s: %w", tenant, err)

@@ -53,8 +53,8 @@ type Copy struct {
 // Config is what a Cache needs. Catalog has no default.
 type Config struct {
 	Catalog store.Catalog
-	// Own leaves entries out that were copied from another account: what is read here has its own (rule T6).
-	Own bool
+	// Of leaves out all entries but those copied from an account, empty: the account's own (rule T6). Nil leaves out none.
+	Of *string
 	// Bytes bounds the memory of all copies except the one that was used last.
 	Bytes int64 `type:"mib" default:"256"`
 	Now   func() time.Time
@@ -239,7 +239,7 @@ func (d *Cache) readPages(ctx context.Context, tenant string, c *Copy, infos []s
 		}
 	}
 	err = store.TenantPages{Catalog: d.cfg.Catalog, Tenant: tenant}.Read(ctx, missing, func(p catalog.Page) error {
-		if d.cfg.Own && p.Account != "" {
+		if d.cfg.Of != nil && p.Account != *d.cfg.Of {
 			p.Entries = nil
 		}
 		added := c.add(p)

@@ -21,7 +21,11 @@ func TestOwnEntries(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, pages.Create(t.Context(), "acme", id, doc))
 	for isOwn, want := range map[bool]catalog.Entry{true: {First: 5, Last: 5}, false: {First: 1, Last: 9}} {
-		held, err := catalogcache.New(catalogcache.Config{Catalog: pages, Own: isOwn}).Get(t.Context(), "acme", time.Time{})
+		cfg := catalogcache.Config{Catalog: pages}
+		if isOwn {
+			cfg.Of = new(string)
+		}
+		held, err := catalogcache.New(cfg).Get(t.Context(), "acme", time.Time{})
 		require.NoError(t, err)
 		held.Use(func(x *catalog.Index) {
 			ant, _ := x.Entry("ant")

@@ -6,8 +6,9 @@ var plantedErasures = []planted{
 		with: erasures,
 		old: "given, err := g.Orders.Announce(ctx, order)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n" +
 			"\t// Until each replica shows the order, workers may cut without knowing it: that lies below the positions " +
-			"(rule E-R3).\n\t_ = retry.Pause(ctx, 3*time.Second)\n\tpositions, err := g.Positions(ctx)\n",
-		new: "positions, err := g.Positions(ctx)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n" +
+			"(rule E-R3).\n\t_ = retry.Pause(ctx, 3*time.Second)\n" +
+			"\tpositions, err := Positions(ctx, g.Streams, g.Log, g.Gone...)\n",
+		new: "positions, err := Positions(ctx, g.Streams, g.Log, g.Gone...)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n" +
 			"\tgiven, err := g.Orders.Announce(ctx, order)\n\tif given == nil {\n\t\treturn nil, err\n\t}\n"},
 	{name: "E-R1 positions are read while replicas lag", file: "internal/ops/erase/positions.go",
 		with: erasures + "," + setbacks, old: "retry.Pause(ctx, 3*time.Second)", new: "retry.Pause(ctx, 0*time.Second)"},

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"slices"
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/kafka"
@@ -37,12 +38,9 @@ func (l *refusals) has(at element) bool {
 	if l.elements[at] || l.whole[at.position] || l.runs[at.position].Has(at.index) {
 		return true
 	}
-	for _, s := range l.stretches {
-		if s.partition == at.partition && s.first <= at.offset && at.offset <= s.through {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.stretches, func(s stretch) bool {
+		return s.partition == at.partition && s.first <= at.offset && at.offset <= s.through
+	})
 }
 
 // refusalsByTopic are all dead letters.

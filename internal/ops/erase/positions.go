@@ -113,11 +113,6 @@ type Giver struct {
 	Logger *slog.Logger
 }
 
-// Positions returns the positions that an order would have now.
-func (g *Giver) Positions(ctx context.Context) ([]erasure.Position, error) {
-	return Positions(ctx, g.Streams, g.Log, g.Gone...)
-}
-
 // Give announces an order, reads where the logs end, and acknowledges it. It returns the order once it is announced.
 func (g *Giver) Give(ctx context.Context, order erasure.Order) (*erasure.Order, error) {
 	given, err := g.Orders.Announce(ctx, order)
@@ -126,7 +121,7 @@ func (g *Giver) Give(ctx context.Context, order erasure.Order) (*erasure.Order, 
 	}
 	// Until each replica shows the order, workers may cut without knowing it: that lies below the positions (rule E-R3).
 	_ = retry.Pause(ctx, 3*time.Second)
-	positions, err := g.Positions(ctx)
+	positions, err := Positions(ctx, g.Streams, g.Log, g.Gone...)
 	if err == nil {
 		err = g.Keep(ctx, given.Acknowledged(positions))
 	}

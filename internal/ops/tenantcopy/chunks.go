@@ -409,12 +409,13 @@ func (c *Copier) count(both sides, different []string, sums *[2][]string) {
 		if c.order(v, e) != "" {
 			want, rows = erasedDigest(&e.Header), 0
 		}
+		device := deviceOf{e.Device, v.from.Streams[e.ID.Stream].Account()}
 		if r.Chunks++; rows == 0 {
 			r.Erased++
-		} else if of, known := c.times[e.Device]; known {
-			c.times[e.Device] = telemetry.Range{From: min(of.From, e.From), To: max(of.To, e.To)}
+		} else if of, known := c.times[device]; known {
+			c.times[device] = telemetry.Range{From: min(of.From, e.From), To: max(of.To, e.To)}
 		} else {
-			c.times[e.Device] = telemetry.Range{From: e.From, To: e.To}
+			c.times[device] = telemetry.Range{From: e.From, To: e.To}
 		}
 		r.Rows += int64(rows)
 		through[name.chain()] = e.Through

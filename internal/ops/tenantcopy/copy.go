@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,7 +70,7 @@ type Result struct {
 	Digest   string `json:"digest"`
 	ToDigest string `json:"toDigest"` // and at the target
 	OnlyTo   int    `json:"onlyTo"`   // chunks that the source keeps no longer
-	// Devices counts the devices in the catalog.
+	// Devices counts the devices in the catalog, by the account that the source has them from.
 	Devices int `json:"devices"`
 
 	RUs       float64  `json:"rus"` // at both sides
@@ -89,7 +90,7 @@ type Copier struct {
 	toPace   *retry.RUPacer
 	account  string // the name of the source
 	// times are the first and last instants that chunks of the source have of each device: its catalog may be behind.
-	times map[string]telemetry.Range
+	times map[deviceOf]telemetry.Range
 	since int64              // s since 1970 UTC by the source's clock: older chunks have been looked at
 	seen  map[chunkOf]string // the ETags of the chunks that were stored since then, and have been looked at
 
@@ -100,6 +101,9 @@ type Copier struct {
 	isNamed bool // all streams are
 	facts   facts
 }
+
+// deviceOf names a device, and the account that the source has copied it from, empty for none.
+type deviceOf struct{ device, account string }
 
 // facts are what both sides' control documents say.
 type facts struct {
@@ -122,7 +126,7 @@ func New(cfg Config) *Copier {
 		cfg.Progress = func(Result) {}
 	}
 	pacer := func() *retry.RUPacer { return &retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: retry.Pause} }
-	return &Copier{cfg: cfg, fromPace: pacer(), toPace: pacer(), times: make(map[string]telemetry.Range),
+	return &Copier{cfg: cfg, fromPace: pacer(), toPace: pacer(), times: make(map[deviceOf]telemetry.Range),
 		seen: make(map[chunkOf]string)}
 }
 
@@ -214,16 +218,6 @@ func (c *Copier) mapStreams(ctx context.Context) error {
 	return nil
 }
 
-// namedBy returns the name of the source, empty where an earlier release has copied what does not name it.
-func (c *Copier) namedBy() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.isNamed {
-		return ""
-	}
-	return c.account
-}
-
 func (c *Copier) streamAt(number uint32) (uint32, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,11 +248,9 @@ func (c *Copier) pay(ctx context.Context, pace *retry.RUPacer, rus float64) erro
 // orders returns the orders of both sides as a text.
 func (c *Copier) orders(v facts) string {
 	var ids []string
-	for _, side := range []*control.Snapshot{v.from, v.to} {
-		for _, o := range side.Erasures(c.cfg.Tenant) {
-			if o.IsAcknowledged() {
-				ids = append(ids, o.ID)
-			}
+	for _, o := range slices.Concat(v.from.Erasures(c.cfg.Tenant), v.to.Erasures(c.cfg.Tenant)) {
+		if o.IsAcknowledged() {
+			ids = append(ids, o.ID)
 		}
 	}
 	return fmt.Sprint(ids)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"binnacle/binning/chunk"
@@ -59,11 +60,7 @@ func digestOf(h *chunk.Header, doc []byte) (digest, error) {
 	if err := json.Unmarshal(doc, &all); err != nil {
 		return digest{}, err
 	}
-	for name := range all {
-		if isOfPlace(name) {
-			delete(all, name)
-		}
-	}
+	maps.DeleteFunc(all, isOfPlace[any])
 	text, err := json.Marshal(plainZeros(all)) // names in order, and each number in one form
 	return sha256.Sum256(text), err
 }
@@ -72,7 +69,7 @@ func erasedDigest(h *chunk.Header) digest {
 	return sha256.Sum256(fmt.Appendf(nil, "erased %d %d %d", h.First, h.Through, h.After))
 }
 
-func isOfPlace(name string) bool {
+func isOfPlace[V any](name string, _ V) bool {
 	return strings.HasPrefix(name, "_") || name == "id" || name == "tenantShard" || name == "ttl"
 }
 
@@ -102,11 +99,7 @@ func rewrite(doc []byte, h *chunk.Header) ([]byte, error) {
 	if err := json.Unmarshal(doc, &all); err != nil {
 		return nil, err
 	}
-	for name := range all {
-		if isOfPlace(name) {
-			delete(all, name)
-		}
-	}
+	maps.DeleteFunc(all, isOfPlace[json.RawMessage])
 	put := func(name string, value any) {
 		all[name], _ = json.Marshal(value) // a number or a text
 	}

@@ -85,7 +85,7 @@ func (c *Copier) sendOrders(ctx context.Context, v *facts) error {
 	if c.cfg.DryRun {
 		return nil
 	}
-	isThere := func(o *erasure.Order) bool { return !o.IsAcknowledged() || isStored(v.to, o) }
+	isThere := func(o *erasure.Order) bool { return !o.IsAcknowledged() || isStored(v.to, c.atTarget(o)) }
 	lacking := slices.DeleteFunc(slices.Clone(v.from.Erasures(c.cfg.Tenant)), isThere)
 	for _, o := range lacking {
 		if err := c.sendOrder(ctx, o); err != nil {
@@ -115,15 +115,30 @@ func isStored(to *control.Snapshot, of *erasure.Order) bool {
 // copySuffix separates the id of an order and a number, where the order was copied once more.
 const copySuffix = ".again"
 
+// atTarget returns an order of the source as the target has it: under its id, which names the source if that has the
+// order from another account, since the target may have it from there too.
+func (c *Copier) atTarget(o *erasure.Order) *erasure.Order {
+	to := *o
+	if to.ID, _, _ = strings.Cut(o.ID, copySuffix); o.Account != "" {
+		to.ID += "." + c.account
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if to.Account = ""; c.isNamed { // an earlier release has copied what does not name the source
+		to.Account = erasure.Via(c.account, o.Account)
+	}
+	return &to
+}
+
 // sendOrder stores an order of the source at the target, under its id and time, with the positions of the streams that
 // were copied. It covers nothing that is stored of the target's own: in its streams, and in the catalog and annotations
 // as far as what was copied names the source. An order that is so old may be made void before it is acknowledged; then
 // it is stored once more.
 func (c *Copier) sendOrder(ctx context.Context, o *erasure.Order) error {
-	to := *o
-	to.Account = c.namedBy()
+	to := c.atTarget(o)
+	id := to.ID
 	for n := 1; ; n++ {
-		if err := c.cfg.To.Orders.Restore(ctx, &to); err != nil {
+		if err := c.cfg.To.Orders.Restore(ctx, to); err != nil {
 			return err
 		}
 		positions, err := c.positions(ctx, o)
@@ -133,7 +148,7 @@ func (c *Copier) sendOrder(ctx context.Context, o *erasure.Order) error {
 		if !errors.Is(err, erasure.ErrVoid) {
 			return err
 		}
-		to.ID = fmt.Sprintf("%s%s%d", o.ID, copySuffix, n)
+		to.ID = fmt.Sprintf("%s%s%d", id, copySuffix, n)
 	}
 }
 
@@ -202,14 +217,6 @@ func (c *Copier) ttl(v *facts, e *entry) (ttl int, ok bool) {
 	return ttl, true
 }
 
-// forgottenAtTarget reports whether an order of the target's own is about all that a device ever had.
-func (c *Copier) forgottenAtTarget(v *facts, device string) bool {
-	return slices.ContainsFunc(v.to.Erasures(c.cfg.Tenant), func(o *erasure.Order) bool {
-		id, _, _ := strings.Cut(o.ID, copySuffix)
-		return o.IsWhole() && o.Matches(device, 0) && v.from.Erasures(c.cfg.Tenant).Find(id) == nil
-	})
-}
-
 // copyAnnotations stores the source's annotations that the target lacks there, without what orders of erasure hide.
 func (c *Copier) copyAnnotations(ctx context.Context) error {
 	if c.cfg.Device != "" {
@@ -228,11 +235,18 @@ func (c *Copier) copyAnnotations(ctx context.Context) error {
 }
 
 // copyCatalog stores at the target what the source's catalog says of the devices that are copied, with the times of
-// their chunks (rule T6), unless an order has come since these were counted: what they have may be erased. A page is
-// named by its content, so that a repeat changes nothing.
+// their chunks (rule T6), unless an order has come since these were counted: what they have may be erased. It keeps
+// apart what the source has from different accounts, as orders do. A page is named by its content, so that a repeat
+// changes nothing.
 func (c *Copier) copyCatalog(ctx context.Context, counted facts) error {
-	known, err := catalogcache.New(catalogcache.Config{Catalog: c.cfg.From.Catalog}).Get(ctx, c.cfg.Tenant,
-		time.Time{})
+	infos, err := c.cfg.From.Catalog.Pages(ctx, c.cfg.Tenant, 0)
+	known := make(map[string]*catalogcache.Copy) // by account
+	for _, i := range infos {
+		if err == nil && known[i.Account] == nil {
+			of := catalogcache.Config{Catalog: c.cfg.From.Catalog, Of: &i.Account}
+			known[i.Account], err = catalogcache.New(of).Get(ctx, c.cfg.Tenant, time.Time{})
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -240,38 +254,53 @@ func (c *Copier) copyCatalog(ctx context.Context, counted facts) error {
 	if err != nil || c.orders(v) != c.orders(counted) {
 		return err
 	}
-	var pages []catalog.EncodedPage
-	var entries []catalog.Entry
-	known.Use(func(x *catalog.Index) {
-		for _, device := range x.Devices() {
-			if c.cfg.Device != "" && device != c.cfg.Device || c.forgottenAtTarget(&v, device) {
-				continue
-			}
-			if e, ok := x.Entry(device); ok {
-				if of, isCopied := c.times[device]; isCopied {
-					e.Span(of.From, of.To)
-				}
-				for k := range e.Tags { // the log of the target's own counts before the source's
-					if from := &e.Tags[k].Source; from.Stream > 0 {
-						from.Stream, from.Partition = 0, int32(from.Stream)
-					}
-				}
-				entries = append(entries, e)
-			}
+	devices := 0
+	for account, from := range known {
+		var pages []catalog.EncodedPage
+		from.Use(func(x *catalog.Index) {
+			entries := c.entries(&v, x, account)
+			devices += len(entries)
+			// That is later than all that the source has forgotten of these devices.
+			pages, err = catalog.Pages(entries, x.Updated(), erasure.Via(c.account, account))
+		})
+		if err != nil {
+			return err
 		}
-		// That is later than all that the source has forgotten of these devices.
-		pages, err = catalog.Pages(entries, x.Updated(), c.account)
-	})
-	if err != nil {
-		return err
-	}
-	for _, p := range pages {
-		if err := c.cfg.To.Catalog.Create(ctx, c.cfg.Tenant, p.ID, p.Doc); err != nil && !errors.Is(err, store.ErrExists) {
-			return fmt.Errorf("copy the catalog of %s: %w", c.cfg.Tenant, err)
+		for _, p := range pages {
+			err := c.cfg.To.Catalog.Create(ctx, c.cfg.Tenant, p.ID, p.Doc)
+			if err != nil && !errors.Is(err, store.ErrExists) {
+				return fmt.Errorf("copy the catalog of %s: %w", c.cfg.Tenant, err)
+			}
 		}
 	}
 	c.mu.Lock()
-	c.result.Devices = len(entries)
+	c.result.Devices = devices
 	c.mu.Unlock()
 	return nil
+}
+
+// entries returns what the target gets of entries that the source has from an account.
+func (c *Copier) entries(v *facts, x *catalog.Index, account string) (out []catalog.Entry) {
+	last, _, _ := strings.Cut(account, "/")
+	own := slices.DeleteFunc(slices.Clone(v.to.Erasures(c.cfg.Tenant)), func(o *erasure.Order) bool {
+		id, _, _ := strings.Cut(o.ID, copySuffix)
+		isCopy := func(of *erasure.Order) bool { return c.atTarget(of).ID == id }
+		return !o.IsAbout("") || !o.IsWhole() || slices.ContainsFunc(v.from.Erasures(c.cfg.Tenant), isCopy)
+	})
+	for _, device := range x.Devices() { // without those that an order of the target's own has forgotten
+		if c.cfg.Device != "" && device != c.cfg.Device || len(own.Of(device, 0)) > 0 {
+			continue
+		}
+		e, _ := x.Entry(device)
+		if of, isCopied := c.times[deviceOf{device, last}]; isCopied {
+			e.Span(of.From, of.To)
+		}
+		for k := range e.Tags { // the log of the target's own counts before the source's
+			if from := &e.Tags[k].Source; from.Stream > 0 {
+				from.Stream, from.Partition = 0, int32(from.Stream)
+			}
+		}
+		out = append(out, e)
+	}
+	return out
 }

@@ -4,6 +4,7 @@ package patch
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -151,10 +152,5 @@ func (p *Patch) Holds(doc *fastjson.Value) bool {
 		return true
 	}
 	row := p.condition.Query().Row(doc)
-	for _, c := range p.condition.Conditions() {
-		if !c.True(row) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.condition.Conditions(), func(c sql.Condition) bool { return !c.True(row) })
 }

@@ -170,12 +170,7 @@ var system = []string{"_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"}
 func IsSystem(name string) bool { return slices.Contains(system, name) }
 
 func hasSystem(object *fastjson.Object) bool {
-	for _, name := range system {
-		if object.Get(name) != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(system, func(name string) bool { return object.Get(name) != nil })
 }
 
 // DeleteSystem removes the system properties of an item.
