@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"binnacle/ingest/decode"
+	"binnacle/ingest/journal"
 	"binnacle/internal/erasure"
 	"binnacle/internal/kafka"
 	"binnacle/internal/stream"
@@ -102,9 +103,12 @@ func (l *topicAudit) open(ctx context.Context, cluster string, partitions []int)
 			p.committed = max(p.committed, committed[id].Offset)
 		}
 		if len(lives) > 0 {
-			now, _, _, err := stream.NewStreams(l.stores.Documents).OfStreams(ctx, lives, len(partitions), int32(id))
+			now, mark, _, err := stream.NewStreams(l.stores.Documents).OfStreams(ctx, lives, len(partitions), int32(id))
 			if err != nil {
 				return err
+			}
+			if mark.Begins || journal.IsOfAnother(committed[id].Metadata, now.Number) { // all below the mark is stored
+				p.committed = max(mark.Offset, p.began)
 			}
 			for _, s := range lives {
 				if s.Number <= now.Number {
@@ -159,10 +163,8 @@ func (l *topicAudit) ends(ctx context.Context) (total int64, err error) {
 		if err := l.passed(ctx, p); err != nil {
 			return 0, err
 		}
-		for _, f := range l.offsets(*p) {
-			if err := l.report(f); err != nil {
-				return 0, err
-			}
+		if err := l.reportAll(l.offsets(*p)); err != nil {
+			return 0, err
 		}
 		total += max(min(p.committed, p.end)-p.first, 0)
 		l.sum.InLog += p.end - p.first
@@ -216,7 +218,6 @@ func (l *topicAudit) offsets(p partitionLog) (found []Finding) {
 			}
 		}
 	}
-	slices.SortFunc(found, compare)
 	return found
 }
 
@@ -299,14 +300,12 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at element, pu
 		return
 	}
 	l.lose(c, at.offset)
-	f := l.lost[c]
-	if f == nil {
+	if l.lost[c] == nil {
 		made := c.finding(Finding{Kind: Lost, Number: -1, First: at.offset, Through: at.offset,
 			Detail: "readings of it are in no chunk and in no dead letter"})
 		l.lost[c] = &made
-		return
 	}
-	f.Through = at.offset
+	l.lost[c].Through = at.offset
 }
 
 // isErased reports whether an order of erasure covers a record of a chain.

@@ -12,11 +12,13 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/journal"
 	"binnacle/internal/erasure"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/broker"
 	"binnacle/internal/ops/audit"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
@@ -220,13 +222,50 @@ func TestLogGrowsMeanwhile(t *testing.T) {
 }
 
 // commitAt has the group commit an offset of the first partition.
-func commitAt(t *testing.T, broker string, offset int64) {
+func commitAt(t *testing.T, broker string, offset int64, metadata ...string) {
 	transport := &kafkago.Transport{}
 	defer transport.CloseIdleConnections()
 	_, err := (&kafkago.Client{Addr: kafkago.TCP(broker), Transport: transport}).OffsetCommit(t.Context(),
 		&kafkago.OffsetCommitRequest{GroupID: "binnacle", GenerationID: -1,
-			Topics: map[string][]kafkago.OffsetCommit{"telemetry": {{Offset: offset}}}})
+			Topics: map[string][]kafkago.OffsetCommit{"telemetry": {
+				{Offset: offset, Metadata: strings.Join(metadata, "")}}}})
 	require.NoError(t, err)
+}
+
+// Where an owner of a former stream has committed last, nothing is known of the log that is there now but that all
+// below its mark is stored: what lies above is not lost (rule W9).
+func TestLogAuditOfACommitInAFormerStream(t *testing.T) {
+	r, log := logRig(t)
+	var cfg audit.Config
+	log(&cfg)
+	streams := stream.NewStreams(r.docs)
+	all, err := streams.All(t.Context())
+	require.NoError(t, err)
+	now, err := streams.Next(t.Context(), all[0], 4)
+	require.NoError(t, err)
+	require.NoError(t, streams.Advance(t.Context(), now.Number, 0, stream.Mark{Offset: 2}))
+	for _, c := range []struct {
+		of      uint32
+		offset  int64
+		records int64
+		want    []audit.Kind
+	}{
+		{now.Number, 11, 11, []audit.Kind{audit.Lost}},
+		{all[0].Number, 11, 2, nil},
+		{all[0].Number, 99, 2, nil},
+	} {
+		commitAt(t, cfg.Kafka.Brokers[0], c.offset, journal.Commit{Stream: c.of}.Metadata())
+		found, sum := r.audit(log)
+		var kinds []audit.Kind
+		for _, f := range found {
+			kinds = append(kinds, f.Kind)
+		}
+		require.Equal(t, c.want, kinds, "%+v: %v", c, found)
+		require.Equal(t, c.records, sum.Records)
+	}
+	deleteRecords(t, cfg.Kafka.Brokers[0], 5) // the mark is older
+	found, _ := r.audit(log)
+	require.Empty(t, found)
 }
 
 // deleteRecords has the broker forget the records of the first partition below an offset, as retention does.
