@@ -16,6 +16,7 @@ import (
 	"binnacle/ingest/bins"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/journal"
 	"binnacle/ingest/write"
 	"binnacle/internal/catalog"
 	"binnacle/internal/catalog/catalogcache"
@@ -126,10 +127,27 @@ func (e *Executor) do(ctx context.Context, job write.Job) (what string, err erro
 	case *write.Stamp:
 		return "write mark", e.stores.Streams.Advance(ctx, j.Stream, j.Partition, j.Mark)
 	case *write.Append:
-		j.Base, err = e.stores.Journal.Append(ctx, j.Topic, j.Partition, j.Values)
-		return "append", err
+		return "append", e.append(ctx, j)
 	}
 	panic(fmt.Sprintf("ingest: unknown job %T", job))
+}
+
+// append appends to the journal, and looks for an append before that may be gone (rule J6).
+func (e *Executor) append(ctx context.Context, j *write.Append) (err error) {
+	j.Base, err = e.stores.Journal.Append(ctx, j.Topic, j.Partition, j.Values)
+	if err != nil || j.Unsure == (journal.Link{}) || e.stores.Blocks == nil {
+		return err
+	}
+	blocks, at := e.stores.Blocks.Partition(j.Topic, j.Partition), j.Unsure.Offset
+	first, end, err := blocks.Bounds(ctx)
+	if j.IsGone = true; err != nil || at < first || at >= end {
+		return err
+	}
+	return blocks.Each(ctx, at, at+1, func(_ int64, value []byte) error {
+		r, err := journal.ParseRecord(value)
+		j.IsGone = err != nil || r.Nonce != j.Unsure.Nonce
+		return nil
+	})
 }
 
 // Run repeats one job until it is done. It returns an error only when the context has ended.

@@ -186,20 +186,6 @@ func TestBlockIndexResumesAfterLoad(t *testing.T) {
 	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 651, To: 652, Mark: 7}, blocks.Commit(2, 9))
 }
 
-// An append stands right behind the one before, or behind appends that got no answer. Elsewhere the journal has lost
-// its end, which these appends hide.
-func TestBlockIndexBehindUnansweredAppends(t *testing.T) {
-	for between, fits := range []bool{true, false, true, true, false, true, false} {
-		var blocks journal.BlockIndex
-		blocks.Appended(50, 1, 5)
-		blocks.Unanswered(2)
-		blocks.Unanswered(3)
-		blocks.Before()
-		require.NotEqual(t, fits, blocks.Appended(51+int64(between), 1, 6), between)
-		require.False(t, blocks.Appended(60, 1, 7), "another writer may have appended too")
-	}
-}
-
 // Commits demand the journal up to what was read of another writer; the next append names that, and one that is on its
 // way may land before it.
 func TestBlockIndexFollowsAnotherWriter(t *testing.T) {

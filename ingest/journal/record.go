@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"binnacle/internal/telemetry"
 	"binnacle/internal/wire/bytesread"
@@ -199,20 +198,15 @@ type BlockIndex struct {
 	any  bool // there is one
 	// others is the last append of another writer that was read. An append on its way does not name it.
 	others Link
-	// unanswered is how many records appends without an answer may have left behind last, each number that is possible;
-	// nil where all were answered.
-	unanswered []int64
+	// unsure is set while appends without an answer may stand behind last: they may hide that last is gone.
+	unsure bool
 }
-
-// maxUnanswered bounds unanswered. With so many numbers any is possible.
-const maxUnanswered = 64
 
 // Before returns the append that the next one must name (rule J6); ok is false when none is known. There is one append
 // at a time.
 func (l *BlockIndex) Before() (last Link, ok bool) {
-	if last, ok = l.end(); last != l.last {
-		l.unanswered = nil
-	}
+	last, ok = l.end()
+	l.unsure = l.unsure && last == l.last
 	l.last, l.any = last, ok
 	return last, ok
 }
@@ -225,28 +219,25 @@ func (l *BlockIndex) end() (last Link, ok bool) {
 	return l.last, l.any
 }
 
-// Unanswered records that an append of n blocks got no answer: it may have landed.
-func (l *BlockIndex) Unanswered(n int) {
-	if l.unanswered == nil {
-		l.unanswered = []int64{0}
+// Unanswered records that an append got no answer: it may have landed.
+func (l *BlockIndex) Unanswered() { l.unsure = l.any }
+
+// Unsure returns the append before, if appends without an answer may hide that it is gone; the zero Link if not.
+func (l *BlockIndex) Unsure() (before Link) {
+	if l.unsure {
+		before = l.last
 	}
-	if len(l.unanswered) < maxUnanswered {
-		for _, before := range l.unanswered {
-			l.unanswered = append(l.unanswered, before+int64(n))
-		}
-	}
+	return before
 }
 
 // Appended records an append of n blocks, the first one at an offset. It reports lost when the journal has lost its end
 // since the append before, blocks that counted among it: then the BlockIndex is empty, and whatever was journaled must
-// be again, the new blocks too, for they name an append that is gone. An append that got no answer may hide a loss:
-// then the new one does not stand right behind it, nor where it would without.
+// be again, the new blocks too, for they name an append that is gone.
 func (l *BlockIndex) Appended(first int64, n int, nonce Nonce) (lost bool) {
-	between, counted := first-l.last.Offset-1, l.unanswered != nil && len(l.unanswered) < maxUnanswered
-	if lost = l.any && (between < 0 || counted && !slices.Contains(l.unanswered, between)); lost {
+	if lost = l.any && first <= l.last.Offset; lost {
 		*l = BlockIndex{}
 	}
-	if l.last, l.any, l.unanswered = (Link{first + int64(n) - 1, nonce}), true, nil; lost {
+	if l.last, l.any, l.unsure = (Link{first + int64(n) - 1, nonce}), true, false; lost {
 		return true
 	}
 	for i := range int64(n) {

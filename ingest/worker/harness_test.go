@@ -96,7 +96,7 @@ func (w *world) process(change func(*ingest.Config, *ingest.Stores)) *ingest.Loc
 		return ingest.NewLocal(cfg, stores, a)
 	}
 	if stores.Journal == nil {
-		stores.Journal = w.blocks
+		stores.Journal, stores.Blocks = w.blocks, w.blocks
 	}
 	l := begin()
 	if !w.meta.Counts() {

@@ -58,6 +58,8 @@ func (b *blockLog) Append(_ context.Context, _ string, _ int32, values [][]byte)
 	return base, err
 }
 
+func (b *blockLog) Partition(string, int32) ingest.BlockLog { return b }
+
 func (b *blockLog) Bounds(context.Context) (first, end int64, err error) {
 	return b.begin, b.end(), nil
 }

@@ -153,6 +153,7 @@ func (j *Appends) add(a *Append, r *journal.Record, as sentBlock) room {
 	if len(a.sent) == 0 {
 		a.nonce = journal.Nonce(j.w.Cfg.Nonce())
 		r.Before, r.Linked = j.index.Blocks.Before()
+		a.Unsure = j.index.Blocks.Unsure()
 	}
 	r.Nonce = a.nonce
 	value := r.Append(nil)
@@ -194,16 +195,16 @@ func (j *Appends) Done(a *Append, now time.Time) {
 		return
 	default:
 		j.appendFailed(a)
-		if j.index.Blocks.Unanswered(len(a.Values)); j.retry.Fails >= journalOutage {
+		if j.index.Blocks.Unanswered(); j.retry.Fails >= journalOutage {
 			j.index.Times.Each(func(d *bins.Device) { j.w.bins.Updates.Urge(&d.Device) })
 		}
 		j.retry.Fail(now, j.w.Cfg.Retry(r.After))
 		return
 	}
-	if j.index.Blocks.Appended(a.Base, len(a.Values), a.nonce) {
+	if a.IsGone || j.index.Blocks.Appended(a.Base, len(a.Values), a.nonce) {
 		j.w.observer.JournalLost()
 		j.appendFailed(a)
-		j.again()
+		j.LoseBlocks()
 		return
 	}
 	j.index.Times.End = a.Base + int64(len(a.Values))

@@ -117,7 +117,11 @@ type Append struct {
 	Partition int32
 	Values    [][]byte
 
-	Base int64 // the answer: the offset of the first one
+	// Unsure is an append that may be gone, which is looked for behind this one; zero for none.
+	Unsure journal.Link
+
+	Base   int64 // the answer: the offset of the first one
+	IsGone bool  // and whether what was looked for is gone
 
 	nonce journal.Nonce
 	sent  []sentBlock // source of every value, in the order of the values

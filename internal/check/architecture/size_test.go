@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_401
+	mostLines = 130_414
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_901
+	mostProductLines = 103_915
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )

@@ -361,7 +361,7 @@ func (x carrier) fetch(ctx context.Context, r *fetch.Request, correlation int32,
 				set = append(set, rec.batch...)
 			}
 		}})
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && l != nil {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && l != nil && p.FetchOffset == l.end() {
 		err, end = nil, l.end() // a broker that has nothing answers so
 	}
 	if err != nil {

@@ -22,8 +22,8 @@ var (
 	boxPlanted = flag.String("box.planted", "", "plant faults whose names match, and make runs until each is found")
 	boxMissed  = flag.Bool("box.missed", false, "look for faults that are known to be missed, too")
 	boxPatient = flag.Duration("box.patient", 3*time.Minute, "how long TestPlanted looks for a fault")
-	boxUsual   = flag.Int("box.usual", 0, "look for planted faults in so many runs as `go test` makes, of every kind, but "+
-		"for those that these are too few for, unless -box.missed is given")
+	boxUsual   = flag.Int("box.usual", 0, "look for planted faults in so many runs as `go test` makes, of every kind: "+
+		"not for slow ones, unless -box.missed is given")
 )
 
 // planted is a fault that the box must find: in a file of the product, one text stands for another one.

@@ -1,6 +1,7 @@
 package xray
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -112,16 +113,14 @@ func (c component) marked(at time.Time) component {
 	if c.kind != fastjson.TypeString {
 		return c
 	}
-	for _, s := range hourSpellings {
-		if text := at.Format(s); strings.Contains(c.text, text) {
-			c.text = strings.Replace(c.text, text, hourMark+s+hourMark, 1)
-			return c
+	for i, s := range slices.Concat(hourSpellings, daySpellings) {
+		mark := hourMark
+		if i >= len(hourSpellings) {
+			mark = dayMark
 		}
-	}
-	for _, s := range daySpellings {
 		if text := at.Format(s); strings.Contains(c.text, text) {
-			c.text = strings.Replace(c.text, text, dayMark+s+dayMark, 1)
-			return c
+			c.text = strings.Replace(c.text, text, mark+s+mark, 1)
+			break
 		}
 	}
 	return c
