@@ -8,7 +8,7 @@ var plantedJournal = []planted{
 	{name: "J6 the blocks of a failed append count", file: "ingest/write/append.go", with: string(journaled),
 		old: "\t\t\tc.Journaled.Under = c.Journaled.Through\n", new: ""},
 	{name: "J6 a lost end is not appended again", file: "ingest/write/append.go", with: string(journaled),
-		old: "\t\tj.again()\n", new: ""},
+		old: "\t\tj.LoseBlocks()\n", new: ""},
 	{name: "J6 an append that is gone is not missed", file: "ingest/journal/loader.go", with: string(journaled),
 		old: "l.nonceAt(before.Offset) != before.Nonce {", new: "false {"},
 	{name: "J3 any record is the last one that counts", file: "ingest/journal/loader.go", with: string(journaled),
