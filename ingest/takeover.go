@@ -46,7 +46,7 @@ type takeover struct {
 	at      topicPartition
 	reached int64 // the log must not end before
 
-	since time.Time // first failed attempt at loading the journal
+	since time.Time // first failed attempt at loading the journal since Kafka answered otherwise
 	read  time.Time // monotonic time at which the commit was read
 }
 
@@ -66,6 +66,7 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 	}
 	commit, err := t.readCommit(ctx)
 	if err != nil {
+		t.since = time.Time{} // Kafka does not answer, which says nothing of the journal
 		return nil, err
 	}
 	t.read = time.Now()

@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_414
+	mostLines = 130_415
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_915
+	mostProductLines = 103_916
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )

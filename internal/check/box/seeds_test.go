@@ -87,6 +87,8 @@ func TestFound(t *testing.T) {
 		"a change that was confirmed late": {seed: 2, until: 3000, with: retentions},
 		// Names of metrics took all memory, and nothing that was counted could go: no record was read any more.
 		"names that filled memory": {seed: 1, until: 3000, with: spilling},
+		// Kafka did not answer for minutes, and the journal counted as not whole the first time that it did not (J5).
+		"a journal behind Kafka that is back": {seed: 31080754033835, until: 3000, with: refusals},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r := run(t, opts); r.failure != "" {
