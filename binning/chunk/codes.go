@@ -221,8 +221,8 @@ func (r *codeReader) fixed(numbers []uint64, width int) (err error) {
 }
 
 // rice reads Rice codes into numbers. It reads as many codes as a word usually holds, then checks that the word held
-// them: the processor would mispredict a check of each code. Zeros follow the block, so a code that runs past its end
-// stops there.
+// these codes: the processor would mispredict a check of each one. Zeros follow the block, so a code that runs past
+// its end stops there.
 func (r *codeReader) rice(numbers []uint64, low uint) (err error) {
 	low &= 63
 	mask, group := uint64(1)<<low-1, max(1, wordBits/(int(low)+usualBits))

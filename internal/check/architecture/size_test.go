@@ -14,9 +14,9 @@ import (
 // them too.
 const (
 	// mostLines is the lines of Go outside tests.
-	mostLines = 130_415
+	mostLines = 130_424
 	// mostProductLines is the part of mostLines outside internal/lab.
-	mostProductLines = 103_916
+	mostProductLines = 103_925
 	// mostFolders is the folders in internal.
 	mostFolders = 24
 )

@@ -100,7 +100,7 @@ func TestWhatAVoidOrderNamesStaysInTheCatalog(t *testing.T) {
 	type given struct {
 		*world
 		pages *storetest.Catalog
-		round func() // of a sweeper, when a minute is over
+		round func() // makes a round of a sweeper once a minute is over
 		die   func()
 	}
 	nothing := func(*given) error { return nil }

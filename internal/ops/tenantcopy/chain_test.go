@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of accounts that are copied in a chain, or in two ways to a third, an order covers at each what came there from the
-// account that the order is about, by way of which the order came too: readings, names and times in lists, and
-// annotations. Nothing else goes, and nothing of that stays (rule T4).
+// Accounts are copied in a chain, or in two ways to a third. An order of one account takes from each copy what came
+// there from that account, by the way by which the order came: readings, names and times in lists, and annotations.
+// Nothing else goes, and nothing of that stays (rule T4).
 func TestOrdersOfChainsOfCopies(t *testing.T) {
 	for name, c := range map[string]struct{ steps, want string }{
 		"a chain":                                {"A>B B>C erase-A A>B B>C", "BC"},
