@@ -243,15 +243,10 @@ func inOrder(runs []chunk.Run) bool {
 	last := int64(-1)
 	for i := range runs {
 		r := &runs[i]
-		if r.Labels != nil || r.Sets[0].Compare(runs[0].Sets[0]) != 0 || !valued(r) {
+		if r.Labels != nil || r.Sets[0].Compare(runs[0].Sets[0]) != 0 || !valued(r) || !r.Ascends() || r.Times[0] <= last {
 			return false
 		}
-		for _, at := range r.Times {
-			if at <= last {
-				return false
-			}
-			last = at
-		}
+		last = r.Times[r.Rows()-1]
 	}
 	return true
 }

@@ -67,7 +67,7 @@ func TestRowsThroughBlocks(t *testing.T) {
 			require.NoError(t, err)
 			got, err := s.Rows(data, nil)
 			require.NoError(t, err)
-			require.Equal(t, run, got, "seed %d", seed)
+			require.EqualExportedValues(t, run, got, "seed %d", seed)
 			runs = append(runs, got)
 			back.AppendRun(&got)
 			from = to

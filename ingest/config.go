@@ -67,18 +67,16 @@ const MinSession = 6 * time.Second
 // generation drains.
 const MaxDrainBudget = 20 * time.Second
 
-// Validate reports every fault at once.
+// Validate reports every fault at once, by the names of flags.
 func (c Config) Validate() error {
 	_, faulty := c.Set()
 	faults := settings.Faults{c.Config.Validate(), faulty, CheckAssign(c.Assign)}
-	faults.Check(c.Kafka != nil, "there is no cluster to read from")
-	faults.Check(c.DrainBudget >= 0, "drain-budget %s is negative", c.DrainBudget)
-	faults.Check(c.Session >= MinSession, "session-timeout %s is below %s, which no broker takes", c.Session, MinSession)
-	faults.Check(c.DrainBudget < c.Session, "drain-budget %s is not below session-timeout %s", c.DrainBudget, c.Session)
-	faults.Check(c.DrainBudget <= MaxDrainBudget, "drain-budget %s is above %s: the group would give the partitions away "+
-		"meanwhile", c.DrainBudget, MaxDrainBudget)
-	faults.Check(c.UseJournal == "on" || c.UseJournal == "off", "journal %q: it is on or off", c.UseJournal)
-	faults.Check(c.MemoryBytes >= 0, "memory %d is negative", c.MemoryBytes)
+	faults.Check(c.DrainBudget >= 0 && c.DrainBudget <= MaxDrainBudget, "--drain-budget %s: it lies between 0 and %s",
+		c.DrainBudget, MaxDrainBudget)
+	faults.Check(c.Session >= MinSession, "--session-timeout %s: at least %s are needed", c.Session, MinSession)
+	faults.Check(c.Session < MinSession || c.DrainBudget < c.Session,
+		"--drain-budget %s: it must be below --session-timeout %s", c.DrainBudget, c.Session)
+	faults.Check(c.UseJournal == "on" || c.UseJournal == "off", "--journal %q: it is on or off", c.UseJournal)
 	return faults.Err()
 }
 

@@ -8,6 +8,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,8 +59,8 @@ type Ingester struct {
 // New makes an Ingester. It starts nothing.
 func New(cfg Config, stores Stores) (*Ingester, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.Validate(); err != nil {
-		return nil, err
+	if err := cfg.Validate(); err != nil || cfg.Kafka == nil {
+		return nil, cmp.Or(err, errors.New("there is no cluster to read from"))
 	}
 	assigns, err := parseAssignment(cfg.Assign)
 	if err != nil {

@@ -83,7 +83,7 @@ func TestBlockRoundTrip(t *testing.T) {
 	for i := range 1500 {
 		run := randomRun(r, []int{1, 3, 64, 300}[i%4])
 		got, b := blockOf(t, run, nil)
-		require.Equal(t, run, got, "seed %d run %d", seed, i)
+		require.EqualExportedValues(t, run, got, "seed %d run %d", seed, i)
 		again, err := appendBlock(&run)
 		require.NoError(t, err)
 		require.Equal(t, b, again, "the same run gives the same bytes")
@@ -96,7 +96,7 @@ func TestBlockRoundTrip(t *testing.T) {
 				want.Columns = append(want.Columns, c)
 			}
 		}
-		require.Equal(t, want, got, "seed %d run %d", seed, i)
+		require.EqualExportedValues(t, want, got, "seed %d run %d", seed, i)
 	}
 }
 
@@ -176,11 +176,11 @@ func readBlock(t *testing.T, b []byte) {
 	for i := range want.Offsets {
 		want.Offsets[i] = 5
 	}
-	require.Equal(t, want, part)
+	require.EqualExportedValues(t, want, part)
 	if again, err := appendBlock(&run); err == nil {
 		got, err := openBlock(again, nil)
 		require.NoError(t, err)
-		require.Equal(t, run, got)
+		require.EqualExportedValues(t, run, got)
 	} else {
 		require.ErrorIs(t, err, chunk.ErrTooLarge)
 	}
@@ -373,7 +373,7 @@ func TestBlockKeepsEveryInteger(t *testing.T) {
 		run := chunk.Run{Times: make([]int64, n), Offsets: make([]int64, n), Sets: []telemetry.Labels{nil},
 			Columns: []chunk.Column{column}}
 		got, _ := blockOf(t, run, nil)
-		require.Equal(t, run, got, "seed %d run %d", seed, i)
+		require.EqualExportedValues(t, run, got, "seed %d run %d", seed, i)
 	}
 }
 
@@ -408,16 +408,44 @@ func TestRowsOfSeveralBlocks(t *testing.T) {
 			}
 		}
 		if alike {
-			require.Equal(t, whole, got, "seed %d run %d", seed, i)
+			require.EqualExportedValues(t, whole, got, "seed %d run %d", seed, i)
 			atOnce, err := schema.Rows(joined, nil)
 			require.NoError(t, err)
-			require.Equal(t, whole, atOnce, "seed %d run %d", seed, i)
+			require.EqualExportedValues(t, whole, atOnce, "seed %d run %d", seed, i)
+			require.Equal(t, whole.Ascends(), got.Ascends(), "seed %d run %d", seed, i)
 			require.Nil(t, unnumbered.Offsets)
 			unnumbered.Offsets = whole.Offsets
-			require.Equal(t, whole, unnumbered, "seed %d run %d", seed, i)
+			require.EqualExportedValues(t, whole, unnumbered, "seed %d run %d", seed, i)
 		}
 	}
 	require.Greater(t, several, 100)
+}
+
+// Whether instants ascend is known of blocks in steps without a look at each, and of others by one.
+func TestRunsAscend(t *testing.T) {
+	blocks, schema := map[string][]byte{}, (*chunk.Schema)(nil)
+	for name, times := range map[string][]int64{
+		"up": {10, 20, 30}, "late": {40, 50}, "odd": {55, 70, 80}, "down": {90, 80}, "same": {7, 7},
+	} {
+		run := chunk.Run{Offsets: make([]int64, len(times)), Times: times, Sets: []telemetry.Labels{nil},
+			Columns: []chunk.Column{{Metric: "a", Kind: telemetry.Int, Bits: make([]uint64, len(times))}}}
+		var err error
+		blocks[name], err = chunk.AppendRows(nil, &run)
+		require.NoError(t, err)
+		schema, err = chunk.ParseSchema(chunk.AppendSchema(nil, &run))
+		require.NoError(t, err)
+	}
+	for order, want := range map[string]bool{
+		"up": true, "odd": true, "down": false, "same": false, "up late": true, "up late odd": true, "late odd": true,
+		"late up": false, "up up": false, "odd late": false, "up odd late": false, "same up": false, "up late up": false,
+	} {
+		var run chunk.Run
+		part := schema.Part(nil)
+		for _, name := range strings.Fields(order) {
+			require.NoError(t, part.AppendTo(&run, 0, blocks[name]), order)
+		}
+		require.Equal(t, want, run.Ascends(), order)
+	}
 }
 
 // A column is read whatever the others are: that is why a head copies one of ten, and decodes none.

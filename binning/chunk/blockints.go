@@ -64,8 +64,8 @@ func (d *decoder) readBlockInts(v []int64) error {
 	if s.planes > 1 {
 		return corrupt("an integer stream with unknown flags")
 	}
-	if s.planes == 0 {
-		s.fill(v)
+	if d.step = 0; s.planes == 0 {
+		d.step = s.fill(v)
 		return nil
 	}
 	u, rest := s.begin(v)
@@ -82,9 +82,9 @@ func (d *decoder) readBlockInts(v []int64) error {
 	return err
 }
 
-// fill fills v with a stream that has no residual but 0: equal values, or steps.
-func (s *stream) fill(v []int64) {
-	at, step := s.first[0], int64(0)
+// fill fills v with a stream that has no residual but 0: equal values, or steps of the number that it returns.
+func (s *stream) fill(v []int64) (step int64) {
+	at := s.first[0]
 	if s.form == formDelta2 {
 		step = s.first[1]
 	}
@@ -92,4 +92,5 @@ func (s *stream) fill(v []int64) {
 		v[i] = at
 		at += step
 	}
+	return step
 }

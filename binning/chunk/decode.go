@@ -30,6 +30,7 @@ type decoder struct {
 	unpacked  []byte
 	residuals []uint64
 	ints      []int64
+	step      int64 // between the integers that readBlockInts read last, 0 if they are not all at the same
 	ticks     []int64
 	list      []uint64
 	bits      []uint64

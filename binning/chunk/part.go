@@ -151,6 +151,9 @@ func (p *Part) appendRows(r *Run, d *decoder, room int) error {
 	if err == nil {
 		r.Times, err = d.appendInts(r.Times, n, more)
 	}
+	if err == nil && !r.checkTimes(from, d.step) {
+		err = corrupt("an instant out of bounds")
+	}
 	if err == nil && len(r.Sets) > 1 {
 		err = d.appendPlaces(r, n)
 	}

@@ -30,10 +30,22 @@ type Run struct {
 	// Labels is each reading's place in Sets; nil: all 0.
 	Labels  []uint32
 	Columns []Column // sorted by Metric, then Kind
+
+	ascending int // as many of the first instants are known to ascend
 }
 
 // Rows returns the number of readings.
 func (r *Run) Rows() int { return len(r.Times) }
+
+// Ascends reports whether each instant is after the one before.
+func (r *Run) Ascends() bool {
+	for i := max(r.ascending, 1); i < len(r.Times); i++ {
+		if r.Times[i] <= r.Times[i-1] {
+			return false
+		}
+	}
+	return true
+}
 
 // Values returns the number of values of all columns.
 func (r *Run) Values() int {
@@ -135,6 +147,9 @@ func (r *Run) check() error {
 	case len(r.Sets) == 0:
 		return fmt.Errorf("no label set")
 	}
+	if !r.checkTimes(0, 0) {
+		return fmt.Errorf("an instant out of bounds")
+	}
 	if err := r.checkRows(0); err != nil {
 		return err
 	}
@@ -156,13 +171,22 @@ func (r *Run) check() error {
 	return nil
 }
 
-// checkRows holds offsets, instants and places in Sets to their order and their bounds, of the rows from one on.
-func (r *Run) checkRows(from int) error {
-	for _, at := range r.Times[from:] {
-		if uint64(at) >= telemetry.MaxMillis { // or below 0
-			return fmt.Errorf("time %d", at)
+// checkTimes reports whether the instants of the rows from one on lie within bounds, and learns whether they ascend.
+// step is the same between all of them, if it is not 0. There is at least one.
+func (r *Run) checkTimes(from int, step int64) bool {
+	times := r.Times[from:]
+	bounded := func(at int64) bool { return uint64(at) < telemetry.MaxMillis } // and not below 0
+	if n := len(times); step > 0 && step <= telemetry.MaxMillis/int64(n) && bounded(times[0]) && bounded(times[n-1]) {
+		if r.ascending == from && (from == 0 || times[0] > r.Times[from-1]) {
+			r.ascending += n
 		}
+		return true
 	}
+	return !slices.ContainsFunc(times, func(at int64) bool { return !bounded(at) })
+}
+
+// checkRows holds offsets and places in Sets to their order and their bounds, of the rows from one on.
+func (r *Run) checkRows(from int) error {
 	for i := from; i < len(r.Offsets); i++ {
 		if o := r.Offsets[i]; o < 0 || o > maxExact || i > 0 && o < r.Offsets[i-1] {
 			return fmt.Errorf("offset %d in row %d", o, i)

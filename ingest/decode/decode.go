@@ -93,10 +93,10 @@ func New(opts Options) *Decoder {
 	return d
 }
 
-// checkTenant reports what is wrong with a tenant that a message names, nil if another one counts anyway.
+// checkTenant reports what is wrong with a tenant that a message names: little where another one counts anyway.
 func (d *Decoder) checkTenant(name string) error {
 	if d.opts.Set.Tenant != "" {
-		return nil
+		return checkText(name)
 	}
 	return telemetry.CheckTenant(name)
 }
@@ -104,7 +104,7 @@ func (d *Decoder) checkTenant(name string) error {
 // checkDevice does for devices what checkTenant does for tenants.
 func (d *Decoder) checkDevice(id string) error {
 	if d.opts.Set.Device != "" {
-		return nil
+		return checkText(id)
 	}
 	return telemetry.CheckDevice(id)
 }

@@ -211,16 +211,18 @@ func TestPlacesHaveOtherValues(t *testing.T) {
 
 // Text is looked at wherever it stands: what is no UTF-8 makes a message none.
 func TestPlacesRejectBadText(t *testing.T) {
-	opts := decode.Options{Tenant: "acme"}
+	both := []decode.Options{{Tenant: "acme"}, {Set: decode.Names{Tenant: "acme", Device: "m"}}}
 	for _, message := range []string{
 		`{"device":"m","ts":1,"values":{"a":"@"}}`, `{"device":"@","ts":1,"values":{"a":1}}`,
 		`{"device":"m","ts":1,"values":{"a":1},"labels":{"a":"@"}}`, `{"device":"m","ts":1,"values":{"a":1},"x":["@"]}`,
 		`{"device":"m","ts":"@","values":{"a":1}}`, `{"tenant":"@","device":"m","ts":1,"values":{"a":1}}`,
 	} {
-		d := decode.New(opts)
-		for _, text := range []string{"acme", "2026-11-20T10:00:00Z", "b", `\u0041`, `\ud800`, "\xff", "\x01", "é", "", "b"} {
-			for range 2 {
-				requireFresh(t, d, opts, []byte(strings.Replace(message, "@", text, 1)))
+		for _, opts := range both {
+			d := decode.New(opts)
+			for _, text := range []string{"acme", "2026-11-20T10:00:00Z", "b", `\u0041`, `\ud800`, "\xff", "\x01", "é", "", "b"} {
+				for range 2 {
+					requireFresh(t, d, opts, []byte(strings.Replace(message, "@", text, 1)))
+				}
 			}
 		}
 	}

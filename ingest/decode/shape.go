@@ -98,8 +98,8 @@ func (d *jsonReader) fit(s *shape, at int) bool {
 		if c := d.scan.Next(); c == '[' || c == '{' && !set || d.take(x.place, x.kind) != nil {
 			return false
 		}
-		begin := at
-		if at = d.scan.At(); d.unchecked && !valid(text[begin:at]) {
+		begin, checked := at, x.kind == messageKind && x.what <= timePart // no name is taken that is not UTF-8
+		if at = d.scan.At(); d.unchecked && !checked && !valid(text[begin:at]) {
 			return false
 		}
 	}

@@ -89,13 +89,13 @@ func (c Config) Validate() error {
 		value time.Duration
 	}{{"hold", c.Hold}, {"journal-every", c.JournalEvery}, {"held-for", c.HeldFor},
 		{"future", c.Future}, {"commit-every", c.CommitEvery}} {
-		faults.Check(d.value >= 0, "%s %s is negative", d.name, d.value)
+		faults.Check(d.value >= 0, "--%s %s is negative", d.name, d.value)
 	}
 	for _, n := range []struct {
 		name  string
 		value int64
 	}{{"max-behind", c.MaxBehind}, {"max-writes", int64(c.MaxWrites)}, {"register-rate", int64(c.RegisterRate)}} {
-		faults.Check(n.value >= 0, "%s %d is negative", n.name, n.value)
+		faults.Check(n.value >= 0, "--%s %d is negative", n.name, n.value)
 	}
 	return faults.Err()
 }

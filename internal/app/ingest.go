@@ -17,23 +17,12 @@ import (
 const minMemory = 16 << 20
 
 func (f *faults) ingest(c ingest.Config) {
-	f.Check(c.Hold >= 0, "--hold %s is negative; 0 is the default", c.Hold)
-	f.Check(c.Future >= 0, "--future %s is negative", c.Future)
+	f.Add(c.Validate(), c.Decode.Check())
 	f.Check(c.Past >= 0, "--past %s is negative; 0 is the default", c.Past)
 	f.Check(c.CommitEvery > 0, "--commit-every %s is not above 0", c.CommitEvery)
-	f.Check(c.DrainBudget >= 0 && c.DrainBudget <= ingest.MaxDrainBudget,
-		"--drain-budget %s: it lies between 0 and %s", c.DrainBudget, ingest.MaxDrainBudget)
-	f.Check(c.Session >= ingest.MinSession, "--session-timeout %s: at least %s are needed", c.Session, ingest.MinSession)
-	f.Check(c.Session < ingest.MinSession || c.DrainBudget < c.Session,
-		"--drain-budget %s: it must be below --session-timeout %s",
-		c.DrainBudget, c.Session)
-	f.Check(c.MaxBehind >= 0, "--max-behind %d is negative; 0 is the default", c.MaxBehind)
-	f.Check(c.HeldFor >= 0, "--held-for %s is negative", c.HeldFor)
 	f.Check(c.JournalEvery > 0, "--journal-every %s is not above 0", c.JournalEvery)
 	f.Check(c.MaxWrites > 0, "--max-writes %d is not above 0", c.MaxWrites)
 	f.Check(c.MemoryBytes >= minMemory, "--memory-mb %d: at least %d are needed", c.MemoryBytes>>20, minMemory>>20)
-	_, err := c.Set()
-	f.Add(c.Decode.Check(), ingest.CheckAssign(c.Assign), err)
 }
 
 // WritesConfig sets how chunks are written.
