@@ -1,6 +1,6 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
-.PHONY: help build test race bench bench-query bench-peers bench-growth bench-fresh bench-resume soak chaos kills random-queries fuzz
+.PHONY: help build profile test race bench bench-query bench-peers bench-growth bench-fresh bench-resume soak chaos kills random-queries fuzz
 .PHONY: balance box box-planted box-years years partitioning access-patterns patterns scale month-begins report plan loadtest-check xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance python-conformance javascript-conformance java-conformance
 .PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it focus-it upgrade-it
@@ -20,8 +20,18 @@ FUZZTIME := 10s
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## The command, as ./binnacle
-	go build -o binnacle ./cmd/binnacle
+# The profile by which the compiler lays out what is released. What is only tried and tested is built without it, and but once.
+PROFILE := -pgo=$(CURDIR)/deploy/cpu.pgo
+
+build: ## The command as it is released, ./binnacle
+	go build $(PROFILE) -o binnacle ./cmd/binnacle
+
+profile: ## The profile of CPU that releases are built by, deploy/cpu.pgo: ingest of JSON and lines, a tail in memory, panels
+	dir=$$(mktemp -d) && \
+	go test -trimpath -count=1 -timeout 0 -run '^TestIngestBesidePeers$$' ./cmd/binnacle -peers.devices 240 -peers.profile $$dir && \
+	go test -trimpath -run '^$$' -bench Tail/all -benchtime 60x -cpuprofile $$dir/tail -o /dev/null ./internal/app && \
+	go test -trimpath -count=1 -run '^TestPanels$$' -cpuprofile $$dir/panels -o /dev/null ./internal/app -panels.devices 300 -panels.days 1 && \
+	go tool pprof -proto $$dir/* >deploy/cpu.pgo && rm -r $$dir
 
 test: ## All tests, on this machine alone
 	go test ./...
@@ -40,7 +50,7 @@ race: ## Tests under the race detector, of the packages in which goroutines meet
 	$(RACED) $(RACE_READ)
 
 bench: ## All benchmarks: CPU per reading, bytes per value, RU per reading
-	go test -run '^$$' -bench . -benchtime 2s ./...
+	go test $(PROFILE) -run '^$$' -bench . -benchtime 2s ./...
 
 # How many devices have 30 days in the part of `make bench-query` that asks peers.
 PANELS := 100
@@ -58,24 +68,24 @@ years: ## Two years of YEARS=100 random fleets on a virtual clock, decided as in
 	go test -count=1 -timeout 0 -run '^TestYears$$' -v ./internal/check/simulation -years.seeds $(YEARS)
 
 bench-query: ## PromQL over a day and 30 days of 1,000 devices: plainly and with leaves; from chunks and rollups: CPU-ms, wall, RU; beside VictoriaMetrics and Prometheus, also the 13 questions of TSBS
-	go test -run '^$$' -bench FleetDay -benchtime 5x ./query/prom
-	go test -count=1 -timeout 0 -run '^TestPanels$$' -v ./internal/app -panels.devices 1000 -panels.days 1
-	go test -count=1 -timeout 0 -run '^TestPanels$$' -v ./internal/app -panels.devices 1000 -panels.days 30 -panels.metrics 2
+	go test $(PROFILE) -run '^$$' -bench FleetDay -benchtime 5x ./query/prom
+	go test $(PROFILE) -count=1 -timeout 0 -run '^TestPanels$$' -v ./internal/app -panels.devices 1000 -panels.days 1
+	go test $(PROFILE) -count=1 -timeout 0 -run '^TestPanels$$' -v ./internal/app -panels.devices 1000 -panels.days 30 -panels.metrics 2
 	@bin=$$(.ci/peers victoria-metrics); code=$$?; case $$code in 0) bin=$$bin/victoria-metrics ;; 77) echo "$$bin"; bin= ;; *) exit 1 ;; esac; \
 	  bin=$$bin:$$(command -v prometheus); \
 	  for size in "-panels.devices 1000 -panels.days 1" "-panels.devices $(PANELS) -panels.days 30"; do \
-	    go test -count=1 -timeout 0 -run '^TestPanelsBesidePeers$$' -v ./internal/app $$size -panels.metrics 2 -panels.starts 5 \
+	    go test $(PROFILE) -count=1 -timeout 0 -run '^TestPanelsBesidePeers$$' -v ./internal/app $$size -panels.metrics 2 -panels.starts 5 \
 	      -panels.peers "$$bin" || exit 1; \
 	  done; \
-	  go test -count=1 -timeout 0 -run '^TestTSBSBesidePeers$$' -v ./internal/app -panels.devices 100 -panels.starts 5 -panels.peers "$$bin"
+	  go test $(PROFILE) -count=1 -timeout 0 -run '^TestTSBSBesidePeers$$' -v ./internal/app -panels.devices 100 -panels.starts 5 -panels.peers "$$bin"
 
 # The fleets of `make bench-growth`.
 FLEETS := 1000,10000,100000
 
 bench-growth: ## Panels over six hours of FLEETS=1000,10000,100000 devices with the limits of a query process, beside VictoriaMetrics: CPU-ms, RU, wall, memory, and how cost grows; then ingest of as many, and a million
 	@bin=$$(.ci/peers victoria-metrics); code=$$?; case $$code in 0) bin=$$bin/victoria-metrics ;; 77) echo "$$bin"; bin= ;; *) exit 1 ;; esac; \
-	  go test -count=1 -timeout 0 -run '^TestPanelsGrow$$' -v ./internal/app -panels.growth $(FLEETS) -panels.metrics 2 -panels.starts 3 -panels.peers "$$bin"
-	go test -count=1 -timeout 0 -run '^TestIngestGrows$$' -v ./ingest/worker -soak.growth $(FLEETS),1000000
+	  go test $(PROFILE) -count=1 -timeout 0 -run '^TestPanelsGrow$$' -v ./internal/app -panels.growth $(FLEETS) -panels.metrics 2 -panels.starts 3 -panels.peers "$$bin"
+	go test $(PROFILE) -count=1 -timeout 0 -run '^TestIngestGrows$$' -v ./ingest/worker -soak.growth $(FLEETS),1000000
 
 # How many devices have readings waiting in `make bench-resume`: 10,000 are 100,000 values a second.
 RESUMES := 500
@@ -85,17 +95,17 @@ DEVICES := 100
 
 bench-peers: ## Readings from Kafka, JSON and line protocol: binnacle's ingester beside Telegraf and VictoriaMetrics, CPU of each
 	@bin=$$(.ci/peers); code=$$?; case $$code in 0) ;; 77) echo "$$bin"; bin= ;; *) exit 1 ;; esac; \
-	  go test -count=1 -timeout 0 -run '^TestIngestBesidePeers$$' -v ./cmd/binnacle -peers.devices $(DEVICES) -peers.bin "$$bin"
+	  go test $(PROFILE) -count=1 -timeout 0 -run '^TestIngestBesidePeers$$' -v ./cmd/binnacle -peers.devices $(DEVICES) -peers.bin "$$bin"
 
 # Values a second that `make bench-fresh` publishes, and for how long.
 RATE := 100000
 FRESH := 30s
 
 bench-fresh: ## How soon a reading is answered after the broker's acknowledgement, at RATE=100000 values/s for FRESH=30s, a failure if strict is sooner; CPU of each role
-	go test -count=1 -timeout 0 -run '^TestReadingsAreVisibleSoon$$' -v ./cmd/binnacle -fresh.rate $(RATE) -fresh.duration $(FRESH)
+	go test $(PROFILE) -count=1 -timeout 0 -run '^TestReadingsAreVisibleSoon$$' -v ./cmd/binnacle -fresh.rate $(RATE) -fresh.duration $(FRESH)
 
 bench-resume: ## An ingester is killed, 30 minutes of readings of RESUMES=500 devices come in: how fast the next one catches up, RU
-	go test -count=1 -timeout 0 -run '^TestResume$$' -v ./cmd/binnacle -resume.devices $(RESUMES)
+	go test $(PROFILE) -count=1 -timeout 0 -run '^TestResume$$' -v ./cmd/binnacle -resume.devices $(RESUMES)
 
 soak: ## 100,000 devices through a Worker for two holds and a midnight: memory, CPU per value, creates per minute
 	go test -count=1 -timeout 0 -run '^TestSoak$$' -v ./ingest/worker -soak.devices 100000 -soak.hold 30m
