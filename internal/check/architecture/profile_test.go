@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The profile that releases are built by is of this code, but for a tenth: a function that has moved since gains nothing
-// by it. make profile makes it anew.
+// The profile that releases are built by is of this code, but for a tenth: a function that has moved gains nothing by
+// it. make profile makes it anew.
 func TestProfileIsOfThisCode(t *testing.T) {
 	file, err := os.Open(filepath.Join(root, "deploy/cpu.pgo"))
 	require.NoError(t, err)
