@@ -47,10 +47,12 @@ func TestHeldEqualsSumOfParts(t *testing.T) {
 	text := func(n int) string { return fmt.Sprintf("%x", ingesttest.Random(n/2, rnd.Int64())) }
 	plain := func(_, _ int) (labels, values string) { return "{}", numbers(10) }
 
-	// The process's encoders, which the first chunk makes, belong to no device.
+	// The process's encoders, which the first chunks make, belong to no device.
 	first := newWorld(t, nil)
 	_, l := first.alone(func(*ingest.Config) {})
-	require.NoError(t, l.Take(ingesttest.Deadline(t), reading(0, "first", first.now)))
+	for d := range int64(1000) {
+		require.NoError(t, l.Take(ingesttest.Deadline(t), reading(d, fmt.Sprint("first-", d), first.now)))
+	}
 	require.NoError(t, l.Finish(ingesttest.Deadline(t)))
 	for _, c := range []struct {
 		name            string
