@@ -11,7 +11,6 @@ import (
 // lacks of it.
 type Device struct {
 	catalogupdates.Device
-	Tenant  *tenant
 	slot    int32  // among its tenant's
 	counted int32  // bytes that the Worker has of it
 	Chains  *Chain // the latest one, and the others by Next, under the Worker's lock

@@ -57,8 +57,7 @@ func (b *Bins) AddDevice(tenantName, id string) *Device {
 	t := b.tenant(tenantName)
 	d := t.find(id)
 	if d == nil {
-		d = &Device{Device: catalogupdates.NewDevice(&t.Tenant, id), Tenant: t, slot: int32(len(t.Devices)),
-			carriedAt: noOffset}
+		d = &Device{Device: catalogupdates.NewDevice(&t.Tenant, id), slot: int32(len(t.Devices)), carriedAt: noOffset}
 		t.ByID[id] = d
 		t.Devices = append(t.Devices, d)
 		b.CountDevice(d)
@@ -126,7 +125,7 @@ func (b *Bins) ForgetUnused(d *Device) {
 
 // forgetDevice drops a device. The caller holds the lock.
 func (b *Bins) forgetDevice(d *Device) {
-	t := d.Tenant
+	t := b.Tenants[d.Tenant.Name]
 	b.Journaled.Times.drop(d)
 	b.Updates.Forget(&d.Device)
 	b.Bytes -= int64(d.counted)

@@ -23,7 +23,7 @@ type Tenant struct {
 // Device is what Updates knows of a device: what readings have shown of it, and what the catalog lacks of that.
 type Device struct {
 	ID     string
-	tenant *Tenant
+	Tenant *Tenant
 	// InUse is set while the device has open bins or stored tails: its times can wait for their turn.
 	InUse bool
 
@@ -36,16 +36,13 @@ type Device struct {
 	holdingPlace int32
 	lookupPlace  int32
 	pendingFrom  int64 // offset of the record with the oldest name that is pending
-	updatingFrom int64 // offset of the oldest name in the update in flight
 	lookupAt     int64 // ns since 1970
 	first, last  int64 // the times that the entry gave when it was written or read
 	seen         seen
 }
 
 // NewDevice returns a device without readings.
-func NewDevice(t *Tenant, id string) Device { return Device{ID: id, tenant: t, seen: nothing} }
-
-const noOffset = -1
+func NewDevice(t *Tenant, id string) Device { return Device{ID: id, Tenant: t, seen: nothing} }
 
 // Bytes returns the bytes of the lists of what was seen of the device, without the struct and the columns.
 func (d *Device) Bytes() int { return d.seen.bytes() }
@@ -63,7 +60,7 @@ func (d *Device) TimesPending() bool {
 
 // TimesUnseen reports whether a reader of the catalog may not see the device's times yet. The caller holds the lock.
 func (d *Device) TimesUnseen() bool {
-	_, isRecent := d.tenant.updates[d]
+	_, isRecent := d.Tenant.updates[d]
 	return d.TimesPending() || d.seen.timed && isRecent
 }
 
@@ -136,14 +133,6 @@ func (d *Device) require(offset int64) {
 	}
 }
 
-// holdsBack returns the lowest offset of a record with a name that the catalog lacks; ok is false for none.
-func (d *Device) holdsBack() (offset int64, ok bool) {
-	if d.updating && d.updatingFrom != noOffset {
-		return d.updatingFrom, true
-	}
-	return d.pendingFrom, d.pending
-}
-
 // Unseen returns what a reader of the catalog may not see yet of the tenant's devices. The caller holds the lock.
 func (t *Tenant) Unseen() (out []catalog.Entry) {
 	for d := range t.updates {
@@ -153,7 +142,7 @@ func (t *Tenant) Unseen() (out []catalog.Entry) {
 }
 
 // visibleAt returns when every reader of the catalog sees all of the device, ms; 0 if that is not known.
-func (d *Device) visibleAt() int64 { return d.tenant.updates[d] }
+func (d *Device) visibleAt() int64 { return d.Tenant.updates[d] }
 
 // HasUnits reports whether a unit of a metric is known.
 func (t *Tenant) HasUnits() bool { return len(t.units) > 0 }

@@ -63,6 +63,7 @@ type Updates struct {
 	from     int64
 
 	acked   queue.FIFO[*Device] // updated, and not every reader may see that yet
+	updated *names              // those in updates in flight
 	holding queue.Heap[*Device] // devices that hold back the floor, by the offset
 	lookups queue.Heap[*Device] // devices, by the time at which the catalog's times are compared again
 
@@ -70,13 +71,28 @@ type Updates struct {
 	pendingNow, visibleNow []*Device
 }
 
+// names has, by device, the offset of the oldest of its names.
+type names map[*Device]int64
+
+// take returns the device's offset, and forgets it.
+func (n *names) take(d *Device) (offset int64, ok bool) {
+	if offset, ok = (*n)[d]; ok {
+		if delete(*n, d); len(*n) == 0 {
+			*n = names{} // a map keeps the room of all that it had
+		}
+	}
+	return offset, ok
+}
+
 // New returns an Updates without devices.
 func New(cfg Config) Updates {
+	updated := &names{}
 	return Updates{
 		cfg:     cfg,
+		updated: updated,
 		columns: columnSets{sets: map[uint64]*columns{}},
 		holding: queue.NewHeap(func(d *Device) *int32 { return &d.holdingPlace }, func(d *Device) int64 {
-			offset, _ := d.holdsBack()
+			offset, _ := updated.holdsBack(d)
 			return offset
 		}),
 		lookups: queue.NewHeap(func(d *Device) *int32 { return &d.lookupPlace },
@@ -89,7 +105,15 @@ func (u *Updates) Floor() (offset int64, ok bool) {
 	if u.holding.Len() == 0 {
 		return 0, false
 	}
-	return u.holding.First().holdsBack()
+	return u.updated.holdsBack(u.holding.First())
+}
+
+// holdsBack returns the lowest offset of a record with a name that the catalog lacks; ok is false for none.
+func (n *names) holdsBack(d *Device) (offset int64, ok bool) {
+	if offset, ok = (*n)[d]; ok {
+		return offset, ok
+	}
+	return d.pendingFrom, d.pending
 }
 
 // Bytes returns how much memory the columns of devices take.
@@ -108,7 +132,7 @@ func (u *Updates) Assign(from int64, now time.Time) { u.from, u.assigned = from,
 // Forget drops a device. The caller holds the lock.
 func (u *Updates) Forget(d *Device) {
 	u.lookups.Remove(d)
-	d.tenant.updateVisible(d)
+	d.Tenant.updateVisible(d)
 	u.columns.swap(d.seen.columns, nil)
 }
 
@@ -116,20 +140,21 @@ func (u *Updates) Forget(d *Device) {
 func (u *Updates) Reset(d *Device) {
 	u.Forget(d)
 	d.seen, d.listed, d.first, d.last = nothing, false, 0, 0
-	d.pending, d.pendingFrom, d.updatingFrom, d.outdated = false, 0, noOffset, true
+	d.pending, d.pendingFrom, d.outdated = false, 0, true
+	u.updated.take(d)
 	u.fileHolding(d)
 }
 
 // fileHolding adds a device to the devices that hold back the committed offset, or removes it.
 func (u *Updates) fileHolding(d *Device) {
-	_, ok := d.holdsBack()
+	_, ok := u.updated.holdsBack(d)
 	u.holding.Keep(d, ok)
 }
 
 // Observe records what a reading shows of its device, and reports whether a name is new. The caller holds the lock.
 func (u *Updates) Observe(d *Device, x Shown) (fresh bool) {
 	if fresh = d.observe(x, u); fresh {
-		d.tenant.updatePending(d)
+		d.Tenant.updatePending(d)
 		u.fileHolding(d)
 		u.Queue(d)
 	}
@@ -218,21 +243,21 @@ func (u *Updates) Next(now time.Time, hurry bool) (due []*Update) {
 		if d.updating || !u.updateDue(d, now) { // it is queued again when its update is done, or when it is time
 			continue
 		}
-		isDamaged := u.Damaged != nil && u.Damaged(d.tenant.Name) != nil
+		isDamaged := u.Damaged != nil && u.Damaged(d.Tenant.Name) != nil
 		if age := now.Sub(u.assigned); isDamaged || len(d.seen.tags) > 0 && age >= 0 && age < u.cfg.Linger {
 			u.Queue(d)
 			continue
 		}
-		j := open[d.tenant]
+		j := open[d.Tenant]
 		if j == nil {
-			j = &Update{Tenant: d.tenant.Name, Since: u.assigned.Add(u.cfg.Linger)}
-			open[d.tenant] = j
+			j = &Update{Tenant: d.Tenant.Name, Since: u.assigned.Add(u.cfg.Linger)}
+			open[d.Tenant] = j
 			u.running++
 			due = append(due, j)
 		}
 		u.addUpdate(j, d, now)
 		if len(j.devices) == updateBatch {
-			delete(open, d.tenant)
+			delete(open, d.Tenant)
 		}
 	}
 	if at == 0 && (len(open) > 0 || u.running > 0) { // devices that are left over follow
@@ -263,9 +288,9 @@ func (u *Updates) timesDue(d *Device, now time.Time) bool {
 }
 
 func (u *Updates) addUpdate(j *Update, d *Device, now time.Time) {
-	d.updating, d.updatingFrom, d.outdated = true, d.pendingFrom, false
-	if !d.pending {
-		d.updatingFrom = noOffset
+	d.updating, d.outdated = true, false
+	if d.pending {
+		(*u.updated)[d] = d.pendingFrom
 	}
 	d.pending, d.pendingFrom = false, 0
 	u.fileHolding(d)
@@ -281,7 +306,7 @@ func (u *Updates) addUpdate(j *Update, d *Device, now time.Time) {
 		u.pendingNow = append(u.pendingNow, d)
 	}
 	j.devices, j.Times = append(j.devices, d), append(j.Times, times)
-	j.Entries = append(j.Entries, d.seen.entry(d.ID, d.tenant))
+	j.Entries = append(j.Entries, d.seen.entry(d.ID, d.Tenant))
 }
 
 // lookupsPerPeriod is how many times in Every devices' times are compared with the catalog's.
@@ -309,12 +334,12 @@ func (u *Updates) Changed() bool { return len(u.pendingNow)+len(u.visibleNow) > 
 func (u *Updates) Show(visible func(tenant, device string)) {
 	for _, d := range u.visibleNow {
 		if d.visibleAt() > 0 {
-			d.tenant.updateVisible(d)
-			visible(d.tenant.Name, d.ID)
+			d.Tenant.updateVisible(d)
+			visible(d.Tenant.Name, d.ID)
 		}
 	}
 	for _, d := range u.pendingNow {
-		d.tenant.updatePending(d)
+		d.Tenant.updatePending(d)
 	}
 	u.pendingNow, u.visibleNow = nil, nil // a list of a whole fleet keeps its room
 }
@@ -326,12 +351,13 @@ func (u *Updates) Done(j *Update, now time.Time) {
 	u.retry = retry.Backoff{}
 	for i, d := range j.devices {
 		d.updating, d.urgent, d.listed = false, false, !d.outdated
+		u.updated.take(d)
 		if d.first, d.last = d.seen.first, d.seen.last; j.Visible != nil {
 			d.first, d.last = j.Visible[i].First, j.Visible[i].Last
 		}
 		u.goOn(d)
 		if j.Visible != nil && !d.pending {
-			d.tenant.updateAcked(d, now.Add(u.cfg.Linger))
+			d.Tenant.updateAcked(d, now.Add(u.cfg.Linger))
 			u.acked.Push(d)
 		}
 	}
@@ -344,8 +370,9 @@ func (u *Updates) Failed(j *Update, after time.Duration, now time.Time) {
 	u.retry.Fail(now, u.cfg.Retry(after))
 	u.at = time.Time{} // nothing was written: the next attempt does not wait for more devices
 	for i, d := range j.devices {
-		if d.updating = false; d.updatingFrom != noOffset {
-			d.require(d.updatingFrom)
+		d.updating = false
+		if from, ok := u.updated.take(d); ok {
+			d.require(from)
 		}
 		if d.lookupAt = now.UnixNano(); j.Times[i] && u.cfg.Every >= 0 {
 			u.lookups.Put(d)

@@ -84,18 +84,13 @@ func (c Config) MaxJobs() int {
 // Validate reports every fault at once.
 func (c Config) Validate() error {
 	var faults settings.Faults
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{{"hold", c.Hold}, {"journal-every", c.JournalEvery}, {"held-for", c.HeldFor},
-		{"future", c.Future}, {"commit-every", c.CommitEvery}} {
-		faults.Check(d.value >= 0, "--%s %s is negative", d.name, d.value)
-	}
-	for _, n := range []struct {
-		name  string
-		value int64
-	}{{"max-behind", c.MaxBehind}, {"max-writes", int64(c.MaxWrites)}, {"register-rate", int64(c.RegisterRate)}} {
-		faults.Check(n.value >= 0, "--%s %d is negative", n.name, n.value)
-	}
+	faults.Check(c.Hold >= 0, "--hold %s is negative; 0 is the default", c.Hold)
+	faults.Check(c.Future >= 0, "--future %s is negative", c.Future)
+	faults.Check(c.HeldFor >= 0, "--held-for %s is negative", c.HeldFor)
+	faults.Check(c.MaxBehind >= 0, "--max-behind %d is negative; 0 is the default", c.MaxBehind)
+	faults.Check(c.RegisterRate >= 0, "--register-rate %d is negative", c.RegisterRate)
+	faults.Check(c.CommitEvery > 0, "--commit-every %s is not above 0", c.CommitEvery)
+	faults.Check(c.JournalEvery > 0, "--journal-every %s is not above 0", c.JournalEvery)
+	faults.Check(c.MaxWrites > 0, "--max-writes %d is not above 0", c.MaxWrites)
 	return faults.Err()
 }

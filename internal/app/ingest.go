@@ -13,15 +13,10 @@ import (
 	"binnacle/internal/stream"
 )
 
-// minMemory holds the largest record and some bins at their target.
-const minMemory = 16 << 20
-
 func (f *faults) ingest(c ingest.Config) {
+	const minMemory = 16 << 20 // the largest record and some bins at their target
 	f.Add(c.Validate(), c.Decode.Check())
 	f.Check(c.Past >= 0, "--past %s is negative; 0 is the default", c.Past)
-	f.Check(c.CommitEvery > 0, "--commit-every %s is not above 0", c.CommitEvery)
-	f.Check(c.JournalEvery > 0, "--journal-every %s is not above 0", c.JournalEvery)
-	f.Check(c.MaxWrites > 0, "--max-writes %d is not above 0", c.MaxWrites)
 	f.Check(c.MemoryBytes >= minMemory, "--memory-mb %d: at least %d are needed", c.MemoryBytes>>20, minMemory>>20)
 }
 
