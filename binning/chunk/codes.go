@@ -220,9 +220,8 @@ func (r *codeReader) fixed(numbers []uint64, width int) (err error) {
 	return nil
 }
 
-// rice reads Rice codes into numbers. It reads as many codes as a word usually holds, then checks that the word held
-// these codes: the processor would mispredict a check of each one. Zeros follow the block, so a code that runs past
-// its end stops there.
+// rice reads Rice codes into numbers. It reads as many codes as a word usually holds, and then checks the word once.
+// Zeros follow the block, so a code that runs past the end of the block stops there.
 func (r *codeReader) rice(numbers []uint64, low uint) (err error) {
 	low &= 63
 	mask, group := uint64(1)<<low-1, max(1, wordBits/(int(low)+usualBits))

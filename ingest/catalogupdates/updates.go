@@ -62,8 +62,9 @@ type Updates struct {
 	assigned time.Time
 	from     int64
 
-	acked   queue.FIFO[*Device] // updated, and not every reader may see that yet
-	updated *names              // those in updates in flight
+	acked queue.FIFO[*Device] // updated, and not every reader may see that yet
+	// updated has the names in updates that are in flight.
+	updated *names
 	holding queue.Heap[*Device] // devices that hold back the floor, by the offset
 	lookups queue.Heap[*Device] // devices, by the time at which the catalog's times are compared again
 
@@ -71,14 +72,14 @@ type Updates struct {
 	pendingNow, visibleNow []*Device
 }
 
-// names has, by device, the offset of the oldest of its names.
+// names gives, by device, the offset of the first record with a name that an update has.
 type names map[*Device]int64
 
 // take returns the device's offset, and forgets it.
 func (n *names) take(d *Device) (offset int64, ok bool) {
 	if offset, ok = (*n)[d]; ok {
 		if delete(*n, d); len(*n) == 0 {
-			*n = names{} // a map keeps the room of all that it had
+			*n = names{} // an emptied map would keep its memory
 		}
 	}
 	return offset, ok

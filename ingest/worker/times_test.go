@@ -473,8 +473,8 @@ func TestTimesOfAnErasedDevice(t *testing.T) {
 	}
 }
 
-// oweTimes stores a reading of each device, loses the part of the journal that alone has the times of these readings,
-// and returns the append that is under way.
+// oweTimes stores a reading of each device. The journal then loses the only records with the times of these readings.
+// oweTimes returns the append that is under way.
 func (w *world) oweTimes(devices int) (l *ingest.Local, onItsWay write.Job) {
 	w.hold, w.seldom = 20*time.Second, true
 	l = w.worker(w.settings)

@@ -84,7 +84,7 @@ func (o *Orders) Settle(ctx context.Context, pages store.Catalog, e *Order) erro
 }
 
 // Acknowledge stores the positions of an order that was announced before they were read: the last offset of every
-// partition of each stream. From then on the readings of the order are gone. It fails with ErrVoid where Void
+// partition of each stream. The readings of an acknowledged order are gone. Acknowledge fails with ErrVoid where Void
 // came first. Positions that are stored already stay.
 func (o *Orders) Acknowledge(ctx context.Context, id string, positions []Position) error {
 	_, err := o.decide(ctx, id+positionsSuffix, positionsBody{Positions: positions})
@@ -111,8 +111,8 @@ func (o *Orders) Void(ctx context.Context, pages store.Catalog, e *Order) (bool,
 }
 
 // Forget makes the catalog forget the devices of an order about all days, and entries from ingesters that do not know
-// the order yet. It comes before the order is acknowledged: from then on ingesters write the entries of the devices
-// again, with a time behind that of the page that forgets. The role provision merges pages and leaves out the forgotten
+// the order yet. Forget comes before the acknowledgement: behind it ingesters write entries of the devices again, with
+// a later time than that of the page that forgets. The role provision merges pages and leaves out the forgotten
 // devices. A copied order forgets only entries that were copied from the same account.
 func Forget(ctx context.Context, pages store.Catalog, o *Order) error {
 	until := o.ForgottenUntil().UnixMilli()
